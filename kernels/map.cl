@@ -5,14 +5,20 @@
 // Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their strides) and EXTRA (params and captured tensors).
+// May have: CLUTCH_RANDOM (the function draws random numbers).
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
+#include "common/shared.h"
 
 #if !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_TILE) || !defined(CLUTCH_RANK_LANES)
 #error "CLUTCH_OPERANDS, IDX, CLUTCH_TILE and CLUTCH_RANK_LANES are not defined"
 #endif
 
+#ifdef CLUTCH_RANDOM
+#include "common/expr_random.clh"
+#define CLUTCH_DRAW CLUTCH_DRAW_ANY
+#endif
 #include "expression.clh"
 
 #define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
@@ -37,6 +43,29 @@ static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS C
     for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = (IDX)i + l;
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
+#ifdef CLUTCH_RANDOM
+// Vectors of a chunk of random numbers, each of which draws another word of the same blocks, are taken one after another.
+#undef CLUTCH_DRAW
+#define CLUTCH_DRAW CLUTCH_DRAW_NEAR
+#define CHUNK_VECTORS (RANDOM_CHUNK_BLOCKS / WIDTH)
+static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+    for (ulong unit = item; unit < CLUTCH_TILE / RANDOM_CHUNK_WORDS * CHUNK_VECTORS; unit += items) {
+      CLUTCH_NEAR_DRAWS
+      ulong i = begin + unit / CHUNK_VECTORS * RANDOM_CHUNK_WORDS + unit % CHUNK_VECTORS * WIDTH;
+      for (int word = 0; word < RANDOM_CHUNK_WORDS / RANDOM_CHUNK_BLOCKS && i < end; ++word, i += RANDOM_CHUNK_BLOCKS) {
+        if (i + WIDTH > end) {
+          map_contiguous_tail(i, (int)(end - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        } else {
+          CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
+        }
+      }
+    }
+  }
+}
+#else
 static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
@@ -48,6 +77,7 @@ static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
     if (tail < end && item == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 }
+#endif
 
 __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, uint streaming CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -134,5 +164,42 @@ __kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
                           CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+}
+#endif
+
+// Lists of tensors: each place of the lists is a row of a table, whose tensors are contiguous. A group owns chunks, of CLUTCH_TILE elements of a row.
+#ifdef CLUTCH_ENTRY_map_list
+#include "common/table.clh"
+#include "map/args.h"
+#define LOAD_LISTED(k, dtype) \
+  (CLUTCH_CONCAT(CLUTCH_SPREAD_, k) ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), 0) : CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), (long)i))
+#define STORE_LISTED(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), (long)i, x)
+static inline void map_list_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const int spread[CLUTCH_OPERANDS] = CLUTCH_SPREADS;
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = spread[k] ? 0 : (IDX)i + l;
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+}
+static inline void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, MapListArgs args CLUTCH_EXTRA_PARAMS) {
+  __global const uint2* chunks = (__global const uint2*)(words + args.row_count) + args.first_chunk;
+  for (ulong c = group; c < args.chunk_count; c += groups) {
+    const uint2 chunk = chunks[c];
+    const ulong first = (ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS;
+    CLUTCH_TABLE_BUFFERS(table, first)
+    const ulong begin = (ulong)chunk.y * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, words[chunk.x]), tail = begin + (end - begin) / WIDTH * WIDTH;
+    for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+      CLUTCH_EXPRESSION(LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
+    }
+    if (tail < end && item == 0) map_list_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  }
+}
+
+__kernel void map_list(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* words, ulong words_offset,
+                       CLUTCH_ARGS(MapListArgs, args) CLUTCH_EXTRA_KERNEL_PARAMS) {
+  CLUTCH_TAKE_ARGS(MapListArgs, args)
+  CLUTCH_IF_PREDICATE
+  CLUTCH_TABLE(table)
+  map_list_body(CLUTCH_IDS, &table, (__global const ulong*)(words + words_offset), args CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif

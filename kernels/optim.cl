@@ -53,7 +53,7 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
   for (ulong c = group; c < chunk_count; c += groups) {
     const uint2 chunk = chunks[c];
     if (table->words[(chunk.x - first_row) * (ulong)CLUTCH_COLUMNS + 1] == CLUTCH_NO_TENSOR) continue;
-    __global float* counter = steps + (flags & OPTIM_COUNTS ? optim_counter(c, CLUTCH_ITEMS) : (ulong)chunk.x);
+    __global float* counter = COUNTER_OF(c, chunk.x);
     const uint t = flags & OPTIM_COUNTS ? (uint)counter[item] + 1 : (uint)counter[0];
     if (flags & OPTIM_COUNTS)
       for (ulong l = item; l < CLUTCH_ITEMS; l += items) counter[l] = t;

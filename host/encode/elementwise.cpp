@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/elementwise.hpp"
 
+#include "encode/overlap.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
@@ -8,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -118,6 +121,7 @@ bool surely_injective(const Tensor& t) {
 
 void check_no_self_overlap(const Tensor& output, std::string_view op) {
   if (output.numel() <= 1 || output.is_contiguous() || surely_injective(output)) return;
+  if (!is_packed(output.dtype()) && overlaps_itself(output) == Reached::no) return;
   throw Error(ErrorCode::invalid_overlap, op,
               fmt::format("each element of the output must have memory of its own, got sizes {} with strides {}; clone() it first", to_string(output.sizes()),
                           to_string(output.strides())));
@@ -127,24 +131,22 @@ namespace {
 
 enum class Overlap { none, same, partial };
 
+/// True if both have the same sizes, and strides where they count.
+bool same_walk(const Tensor& a, const Tensor& b) {
+  if (!(a.sizes() == b.sizes())) return false;
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.sizes()[d] > 1 && a.strides()[d] != b.strides()[d]) return false;
+  return true;
+}
+
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0 || !a.storage()->same_memory(*b.storage())) return Overlap::none;
   auto [a0, a1] = extent(a);
   auto [b0, b1] = extent(b);
   if (a1 <= b0 || b1 <= a0) return Overlap::none;
-  if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || !(a.strides() == b.strides())) return Overlap::partial;
-  if (a0 == b0) return Overlap::same;
-  // Interleaved views of equal strides share no element: their distance is no multiple of the smallest stride.
-  auto step = static_cast<std::uint64_t>(bits(a.dtype()) / 8);
-  std::int64_t least = INT64_MAX;
-  bool all_multiples = true;
-  for (int d = 0; d < a.rank(); ++d)
-    if (a.sizes()[d] > 1) least = std::min(least, a.strides()[d]);
-  for (int d = 0; d < a.rank(); ++d)
-    if (a.sizes()[d] > 1) all_multiples = all_multiples && a.strides()[d] % least == 0;
-  std::uint64_t distance = a0 > b0 ? a0 - b0 : b0 - a0;
-  bool interleaved = step > 0 && all_multiples && least != INT64_MAX && distance % step == 0 && (distance / step) % static_cast<std::uint64_t>(least) != 0;
-  return interleaved ? Overlap::none : Overlap::partial;
+  if (a0 == b0 && a.dtype() == b.dtype() && same_walk(a, b)) return Overlap::same;
+  if ((a.is_contiguous() && b.is_contiguous()) || is_packed(a.dtype()) || is_packed(b.dtype())) return Overlap::partial;
+  return overlaps(a, b, static_cast<std::int64_t>(b0) - static_cast<std::int64_t>(a0)) == Reached::no ? Overlap::none : Overlap::partial;
 }
 
 }  // namespace
@@ -160,6 +162,42 @@ void check_overlap(const Tensor& output, const Tensor& input, std::string_view o
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op) {
   if (overlap_of(output, other) != Overlap::none)
     throw Error(ErrorCode::invalid_overlap, op, "the output must share no memory with other operands, got an overlap");
+}
+
+void check_lists_apart(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::size_t length, std::string_view op) {
+  struct Range {
+    const void* memory;
+    std::uint64_t begin, end;
+    const Tensor* tensor;
+    std::size_t place;
+    bool written;
+  };
+  std::vector<Range> ranges;
+  auto add = [&](std::span<const Tensor> list, bool written) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].numel() == 0) continue;
+      const Storage& storage = *list[i].storage();
+      const auto [begin, end] = extent(list[i]);
+      ranges.push_back({storage.unplaced() ? static_cast<const void*>(&storage) : storage.mem(), begin, end, &list[i], i % length, written});
+    }
+  };
+  for (const Tensor& output : outputs) check_no_self_overlap(output, op);
+  add(outputs, true), add(inputs, false);
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.memory != b.memory ? std::less<>()(a.memory, b.memory) : a.begin < b.begin; });
+  std::vector<const Range*> open;  // ranges that may reach into the next one
+  for (const Range& r : ranges) {
+    std::erase_if(open, [&](const Range* other) { return other->memory != r.memory || other->end <= r.begin; });
+    for (const Range* other : open) {
+      if (!r.written && !other->written) continue;
+      const Range &output = r.written ? r : *other, &second = r.written ? *other : r;
+      if (!second.written && output.place == second.place)
+        check_overlap(*output.tensor, *second.tensor, op);
+      else
+        check_apart(*output.tensor, *second.tensor, op);
+    }
+    open.push_back(&r);
+  }
 }
 
 bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16; }

@@ -82,12 +82,16 @@ inline Geometry item_geometry(std::uint64_t items, std::uint64_t local) { return
 /// True if stores should bypass the cache, because the operands together do not fit in it.
 bool worth_streaming(const DeviceTraits& traits, std::uint64_t bytes);
 
+/// Overlap is decided by bytes, exactly, but for packed dtypes and searches of more than kOverlapSteps (encode/overlap.hpp), which count as overlaps.
 /// False only if the tensors share no memory.
 bool may_overlap(const Tensor& a, const Tensor& b);
 /// Errors: invalid_overlap if the output overlaps the input, unless both are the same elements.
 void check_overlap(const Tensor& output, const Tensor& input, std::string_view op);
 /// Errors: invalid_overlap if the output shares any memory with the other tensor.
 void check_apart(const Tensor& output, const Tensor& other, std::string_view op);
+/// For lists of `length` tensors each, one list after another: errors of check_overlap() for an output and an input at one place of their lists, and of
+/// check_apart() for an output and any other tensor.
+void check_lists_apart(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::size_t length, std::string_view op);
 /// Errors: invalid_overlap if elements of the output share memory.
 void check_no_self_overlap(const Tensor& output, std::string_view op);
 

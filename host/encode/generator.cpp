@@ -16,15 +16,38 @@ namespace clutch { inline namespace v0 {
 namespace detail {
 
 GeneratorImpl::GeneratorImpl(Runtime& runtime, const Stream& stream)
-    : runtime_(runtime),
-      state_(clutch::empty({RANDOM_STATE_WORDS}, {.dtype = DType::i64, .device = stream.device()}, stream)),
-      kernel_(runtime.programs().find("random", "random_state",
-                                      Defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}}
-                                          .set("CLUTCH_DIV_RN", CLUTCH_RN_NATIVE)
-                                          .set("CLUTCH_SQRT_RN", CLUTCH_RN_NATIVE)
-                                          .set("CLUTCH_FMA_RN", CLUTCH_RN_NATIVE))) {}
+    : runtime_(runtime), state_(clutch::empty({RANDOM_STATE_WORDS}, {.dtype = DType::i64, .device = stream.device()}, stream)) {}
 
-void GeneratorImpl::set(const GeneratorState& state, const Stream& stream, const char* op) { launch(state.seed, state.offset, true, stream, op); }
+namespace {
+
+struct StateKernel : CachedPlan {
+  KernelHandle kernel;
+};
+
+void launch(Runtime& runtime, const Tensor& state, std::uint64_t seed, std::uint64_t offset, bool set, const Stream& stream, const char* op) {
+  const StateKernel& plan = runtime.plans().find<StateKernel>("random_state", std::uint64_t{0}, {}, [&] {
+    StateKernel made;
+    made.kernel = KernelHandle(&runtime.programs().find("random", "random_state",
+                                                        Defines{{"WIDTH", "1"}, {"CLUTCH_OPERANDS", "1"}, {"IDX", "long"}, {"CLUTCH_TILE", "64"}}
+                                                            .set("CLUTCH_DIV_RN", CLUTCH_RN_NATIVE)
+                                                            .set("CLUTCH_SQRT_RN", CLUTCH_RN_NATIVE)
+                                                            .set("CLUTCH_FMA_RN", CLUTCH_RN_NATIVE)));
+    return made;
+  });
+  Encoder encoder(stream, op);
+  encoder.inout(state).value(seed).value(offset).value(static_cast<std::uint32_t>(set));
+  encoder.dispatch(plan.kernel, {.global = 1, .local = 1});
+}
+
+}  // namespace
+
+void advance_generator(Runtime& runtime, const Tensor& state, std::uint64_t blocks, const Stream& stream, const char* op) {
+  launch(runtime, state, 0, blocks, false, stream, op);
+}
+
+void GeneratorImpl::set(const GeneratorState& state, const Stream& stream, const char* op) {
+  launch(runtime_, state_, state.seed, state.offset, true, stream, op);
+}
 
 void GeneratorImpl::set_once(const GeneratorState& state, const Stream& stream, const char* op) {
   set_.get_unrecorded(stream, [&](const Stream& on) {
@@ -33,13 +56,7 @@ void GeneratorImpl::set_once(const GeneratorState& state, const Stream& stream, 
   });
 }
 
-void GeneratorImpl::advance(std::uint64_t blocks, const Stream& stream, const char* op) { launch(0, blocks, false, stream, op); }
-
-void GeneratorImpl::launch(std::uint64_t seed, std::uint64_t offset, bool set, const Stream& stream, const char* op) {
-  Encoder encoder(stream, op);
-  encoder.inout(state_).value(seed).value(offset).value(static_cast<std::uint32_t>(set));
-  encoder.dispatch(KernelHandle(&kernel_), {.global = 1, .local = 1});
-}
+void GeneratorImpl::advance(std::uint64_t blocks, const Stream& stream, const char* op) { advance_generator(runtime_, state_, blocks, stream, op); }
 
 namespace {
 GeneratorImpl& need(const std::shared_ptr<GeneratorImpl>& impl, const char* op) {
@@ -80,6 +97,11 @@ Generator::Generator(const Device& device, std::uint64_t seed, const Stream& str
 Device Generator::device() const {
   detail::OpName named("Generator::device");
   return Device(&detail::need(impl_, "Generator::device").runtime().device());
+}
+
+const Tensor& Generator::state_tensor() const {
+  detail::OpName named("Generator::state_tensor");
+  return detail::need(impl_, "Generator::state_tensor").state();
 }
 
 void Generator::manual_seed(std::uint64_t seed, const Stream& stream) const {

@@ -27,12 +27,12 @@ class GeneratorImpl {
   void advance(std::uint64_t blocks, const Stream& stream, const char* op);
 
  private:
-  void launch(std::uint64_t seed, std::uint64_t offset, bool set, const Stream& stream, const char* op);
-
   Runtime& runtime_;
   Tensor state_;
-  Kernel& kernel_;
   Cached<bool> set_;
 };
+
+/// Adds `blocks` to the offset of a generator's state, in stream order.
+void advance_generator(Runtime& runtime, const Tensor& state, std::uint64_t blocks, const Stream& stream, const char* op);
 
 }}}  // namespace clutch::v0::detail

@@ -29,13 +29,15 @@ class ExprBuilder {
   int add(ExprStep step);
   int param(const void* identity, DType dtype, double value);
   int buffer(const ExprBody::Buffer& shape, const Tensor& tensor);
+  /// State of the default generator, one for all draws.
+  int default_generator();
   /// Params and buffers of functions made from text, which have neither a value nor a tensor.
   int blank_param(DType dtype) {
     params_.push_back({nullptr, dtype, 0});
     return static_cast<int>(params_.size()) - 1;
   }
   int blank_buffer(const ExprBody::Buffer& shape) {
-    buffers_.push_back({shape, {}});
+    buffers_.push_back({shape, {}, false});
     return static_cast<int>(buffers_.size()) - 1;
   }
   std::shared_ptr<const ExprBody> finish(const std::vector<int>& outputs);
@@ -52,6 +54,7 @@ class ExprBuilder {
   struct Buffer {
     ExprBody::Buffer shape;
     Tensor tensor;
+    bool default_generator = false;
   };
   std::vector<DType> inputs_;
   std::vector<ExprStep> steps_;

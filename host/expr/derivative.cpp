@@ -20,7 +20,11 @@ Expr expression_of(const ExprBody& body, const ExprStep& s, std::span<const Expr
     n.bits = std::bit_cast<std::uint64_t>(body.param_values[static_cast<std::size_t>(s.index)]);
     n.identity = &body.param_values[static_cast<std::size_t>(s.index)];
   }
-  if (s.op == ExprOp::gather) n.tensor = body.tensors[static_cast<std::size_t>(s.index)];
+  if (s.op == ExprOp::gather) {
+    n.tensor = body.tensors[static_cast<std::size_t>(s.index)];
+    const std::vector<int> states = n.tensor.defined() ? std::vector<int>() : generator_states(body);
+    n.bits = std::find(states.begin(), states.end(), s.index) != states.end();
+  }
   return Expr(std::make_shared<const ExprNode>(std::move(n)));
 }
 
@@ -171,6 +175,9 @@ namespace {
 
 /// Adds a gradient for each floating output as one more input of the function. Returns all inputs.
 std::vector<DType> start(Adjoints& adjoints, const ExprBody& body) {
+  if (!generator_states(body).empty())
+    throw Error(ErrorCode::not_supported, "ExprFunction::backward",
+                "random numbers must come from a seed for a gradient, got a generator, which gives others then; return what is needed of them as an output");
   std::vector<DType> inputs = body.inputs;
   for (int output : body.outputs) {
     DType dtype = body.steps[static_cast<std::size_t>(output)].dtype;

@@ -2,11 +2,13 @@
 // Evaluates traced functions on the host, with the bits of the kernels.
 #include "expr/host_math.hpp"
 #include "expr/node.hpp"
+#include "random/args.h"
 #include "support/fma.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -181,8 +183,29 @@ double constant_value(DType dtype, std::uint64_t bits) {
   }
 }
 
+namespace {
+
+/// Words of Philox 4x32-10 that the element at a place has (include/clutch/ops/random.hpp).
+std::uint64_t random_words_at(std::uint64_t place, std::uint64_t seed, std::uint64_t offset, std::uint64_t draw, bool wide) {
+  const std::uint64_t block = offset + place / random_chunk(wide) * RANDOM_CHUNK_BLOCKS + place % RANDOM_CHUNK_BLOCKS;
+  std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(draw), 0};
+  auto low = static_cast<std::uint32_t>(seed), high = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{c[0]} * 0xD2511F53u, p1 = std::uint64_t{c[2]} * 0xCD9E8D57u;
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ low, static_cast<std::uint32_t>(p1), static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ high,
+         static_cast<std::uint32_t>(p0)};
+    low += 0x9E3779B9u, high += 0xBB67AE85u;
+  }
+  const std::size_t word = place / RANDOM_CHUNK_BLOCKS * random_words(wide) % c.size();
+  return wide ? c[word] | std::uint64_t{c[word + 1]} << 32 : c[word];
+}
+
+}  // namespace
+
 std::uint64_t evaluate_step(const ExprStep& step, DType operand_dtype, std::span<const std::uint64_t> v) {
   switch (step.op) {
+    case ExprOp::philox:
+    case ExprOp::philox_wide: return random_words_at(v[0], v[1], v[2], static_cast<std::uint64_t>(step.index), step.op == ExprOp::philox_wide);
     case ExprOp::select: return v[0] ? v[1] : v[2];
     case ExprOp::cast: return cast_bits(operand_dtype, v[0], step.target);
     case ExprOp::constant: return step.bits;
@@ -229,7 +252,11 @@ std::vector<ExprValue> ExprFunction::evaluate(std::span<const ExprValue> inputs,
       }
       case detail::ExprOp::param: bits = detail::constant_bits(s.dtype, body.param_values[static_cast<std::size_t>(s.index)]); break;
       case detail::ExprOp::position: {
-        int dim = s.index < 0 ? s.index + static_cast<int>(positions.size()) : s.index;
+        const bool is_place = s.index == detail::kPlace;
+        if (is_place && positions.size() != 1)
+          refuse(ErrorCode::invalid_argument,
+                 fmt::format("a function of random numbers must be evaluated with one position, the place, got {}", positions.size()));
+        int dim = is_place ? 0 : s.index < 0 ? s.index + static_cast<int>(positions.size()) : s.index;
         if (dim < 0 || dim >= static_cast<int>(positions.size()))
           refuse(ErrorCode::invalid_argument, fmt::format("dimension {} must have a position, got {} positions", s.index, positions.size()));
         bits = static_cast<std::uint64_t>(positions[static_cast<std::size_t>(dim)]);

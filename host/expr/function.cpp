@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace clutch { inline namespace v0 {
@@ -175,6 +176,11 @@ std::shared_ptr<const ExprBody> ExprBuilder::finish(const std::vector<int>& outp
   body->inputs = inputs_;
   body->outputs = list.outputs;
   std::vector<int> params(params_.size(), -1), buffers(buffers_.size(), -1);
+  // New draws are numbered in their order, behind those that have a number.
+  int draws = 0;
+  std::unordered_map<std::uint64_t, int> drawn;
+  for (const ExprStep& s : list.steps)
+    if (is_random(s.op) && s.bits == 0) draws = std::max(draws, s.index + 1);
   for (ExprStep& s : list.steps) {
     if (s.op == ExprOp::param) {
       int& number = params[static_cast<std::size_t>(s.index)];
@@ -192,6 +198,10 @@ std::shared_ptr<const ExprBody> ExprBuilder::finish(const std::vector<int>& outp
         body->tensors.push_back(buffers_[static_cast<std::size_t>(s.index)].tensor);
       }
       s.index = number;
+    } else if (is_random(s.op) && s.bits != 0) {
+      const auto [found, fresh] = drawn.try_emplace(s.bits, draws);
+      draws += fresh;
+      s.index = found->second, s.bits = 0;
     }
   }
   body->steps = std::move(list.steps);
@@ -213,7 +223,14 @@ bool same_view(const Tensor& a, const Tensor& b) {
 int ExprBuilder::buffer(const ExprBody::Buffer& shape, const Tensor& tensor) {
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     if (const Tensor& t = buffers_[i].tensor; t.defined() && same_view(t, tensor)) return static_cast<int>(i);
-  buffers_.push_back({shape, tensor});
+  buffers_.push_back({shape, tensor, false});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+int ExprBuilder::default_generator() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (buffers_[i].default_generator) return static_cast<int>(i);
+  buffers_.push_back({{DType::i64, 1}, {}, true});
   return static_cast<int>(buffers_.size()) - 1;
 }
 
@@ -233,8 +250,13 @@ int number_of(ExprBuilder& builder, const ExprNode& n, const std::unordered_map<
       s.bits = 0;
       break;
     case ExprOp::position:
+    case ExprOp::philox:
+    case ExprOp::philox_wide:
     case ExprOp::opencl: s.index = n.index; break;
-    case ExprOp::gather: s.index = builder.buffer({n.tensor.dtype(), n.tensor.rank()}, n.tensor); break;
+    case ExprOp::gather:
+      s.index = !n.tensor.defined() && n.bits == 1 ? builder.default_generator() : builder.buffer({n.tensor.dtype(), n.tensor.rank()}, n.tensor);
+      s.bits = 0;
+      break;
     default: break;
   }
   return builder.add(std::move(s));

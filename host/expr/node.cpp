@@ -2,6 +2,7 @@
 // Traced values: operands of each operation, and promotion of numbers and dtypes.
 #include "expr/node.hpp"
 
+#include "random/args.h"
 #include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
@@ -367,6 +368,66 @@ Expr Captured::at(std::span<const Expr> indices) const {
     n.operands.push_back(detail::convert(s, DType::i64).node());
   }
   return detail::make_node(std::move(n));
+}
+
+namespace {
+
+Expr element_of(const Tensor& state, bool is_default, int index) {
+  ExprNode n;
+  n.op = ExprOp::gather, n.dtype = DType::i64, n.tensor = state, n.bits = is_default;
+  n.operands = {detail::convert(Expr(index), DType::i64).node()};
+  return detail::make_node(std::move(n));
+}
+
+/// What a draw is made of: two words of state.
+struct Source {
+  Expr seed, offset;
+};
+Source source_of(const Generator& generator) {
+  const Tensor state = generator.empty() ? Tensor() : generator.state_tensor();
+  return {element_of(state, generator.empty(), detail::RANDOM_SEED), element_of(state, generator.empty(), detail::RANDOM_OFFSET)};
+}
+Source source_of(std::uint64_t seed) {
+  // In halves: params are exact up to 2^53.
+  const Expr low = cast(param(static_cast<std::int64_t>(seed & 0xFFFFFFFFu)), DType::i64),
+             high = cast(param(static_cast<std::int64_t>(seed >> 32)), DType::i64);
+  return {(high << 32) | low, cast(Expr(0), DType::i64)};
+}
+
+/// A draw of its own: a word of 32 bits (i32), or two of them (i64).
+Expr draw(bool wide, const Source& from) {
+  static std::atomic<std::uint64_t> next{1};
+  ExprNode n;
+  n.op = wide ? ExprOp::philox_wide : ExprOp::philox, n.dtype = wide ? DType::i64 : DType::i32, n.bits = next.fetch_add(1);
+  n.operands = {position(detail::kPlace).node(), from.seed.node(), from.offset.node()};
+  return detail::make_node(std::move(n));
+}
+
+Expr uniform(DType dtype, const Source& from) {
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw Error(ErrorCode::invalid_dtype, "random_uniform", fmt::format("a random number must be f32 or f64, got {}; cast() it", name(dtype)));
+  const bool wide = dtype == DType::f64;
+  const Expr bits = draw(wide, from);
+  return wide ? cast((bits >> 11) & ((std::int64_t{1} << 53) - 1), dtype) * 0x1p-53 : cast((bits >> 8) & 0xFFFFFF, dtype) * 0x1p-24;
+}
+
+}  // namespace
+
+Expr random_uniform(const Generator& generator, DType dtype) {
+  detail::OpName named("random_uniform");
+  return uniform(dtype, source_of(generator));
+}
+Expr random_uniform(std::uint64_t seed, DType dtype) {
+  detail::OpName named("random_uniform");
+  return uniform(dtype, source_of(seed));
+}
+Expr random_bits(const Generator& generator) {
+  detail::OpName named("random_bits");
+  return draw(true, source_of(generator));
+}
+Expr random_bits(std::uint64_t seed) {
+  detail::OpName named("random_bits");
+  return draw(true, source_of(seed));
 }
 
 Expr position(int dim) {

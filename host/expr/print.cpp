@@ -291,8 +291,20 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
              strides, stride_names, spread, aligned, reduced, reduced_spread, shift);
 }
 
+std::string print_table_operands(std::size_t outputs, std::span<const bool> spread) {
+  std::string buffers, spreads, list;
+  for (std::size_t k = 0; k < spread.size(); ++k) {
+    buffers += fmt::format(" __global {0}uchar* b{1} = table_at(table, (first) + {1});", k < outputs ? "" : "const ", k);
+    spreads += fmt::format("#define CLUTCH_SPREAD_{} {}\n", k, spread[k] ? 1 : 0);
+    list += fmt::format("{}{}", k == 0 ? "" : ", ", spread[k] ? 1 : 0);
+  }
+  return fmt::format("#define CLUTCH_TABLE_BUFFERS(table, first){}\n{}#define CLUTCH_SPREADS {{{}}}\n", buffers, spreads, list);
+}
+
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
   const ExprBody& body = *function.body();
+  if (!names.random && draws_numbers(body))
+    throw Error(ErrorCode::not_supported, "random_uniform", "random numbers must be drawn in map, got another op's function");
   const std::size_t outputs = output_dtypes.size(), inputs = input_dtypes.size();
   const std::size_t first_input = names.first_input == SIZE_MAX ? outputs : names.first_input;
   const std::size_t first_position = names.first_position == SIZE_MAX ? outputs + inputs : names.first_position;
@@ -326,7 +338,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
           first_wanted[static_cast<std::size_t>(o)] = true;
   }
 
-  std::string lines, functions;
+  std::string lines, functions, drawn;
   auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
   for (std::size_t k = 0; k < body.steps.size(); ++k) {
     const ExprStep& s = body.steps[k];
@@ -380,6 +392,11 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         value = fmt::format("at_{}({}{}, {})", name(body.buffers[static_cast<std::size_t>(s.index)].dtype), names.captured, s.index, place);
         break;
       }
+      case ExprOp::philox:
+      case ExprOp::philox_wide:
+        value = fmt::format("CLUTCH_DRAW({}, {}, v{}, v{}, v{}, {}ul)", info(s.op).name, k, s.operands[0], s.operands[1], s.operands[2], s.index);
+        drawn += fmt::format(" PhiloxNear near{0}; near{0}.full = 0;", k);
+        break;
       case ExprOp::opencl: {
         std::string parameters, arguments;
         for (std::size_t i = 0; i < s.operands.size(); ++i) {
@@ -408,6 +425,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
                      stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
   }
   printed.text = functions + extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);
+  if (names.random) printed.text += fmt::format("#define CLUTCH_NEAR_DRAWS{}\n", drawn);
   return printed;
 }
 

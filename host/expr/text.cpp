@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <map>
@@ -39,7 +40,9 @@ std::string step_text(const ExprStep& s) {
     case ExprOp::param:
     case ExprOp::position: return fmt::format("{} {}", info(s.op).name, s.index);
     case ExprOp::cast: text = fmt::format("cast {}", name(s.target)); break;
-    case ExprOp::gather: text = fmt::format("gather {}", s.index); break;
+    case ExprOp::gather:
+    case ExprOp::philox:
+    case ExprOp::philox_wide: text = fmt::format("{} {}", info(s.op).name, s.index); break;
     case ExprOp::opencl: {
       const OpenclText& given = opencl_text(s.index);
       text = fmt::format("opencl {} {}", name(s.dtype), in_quotes(given.value));
@@ -120,6 +123,20 @@ void finish(ExprBody& body) {
   body.text = &found->second.text;
   body.id = found->second.id;
   body.operations = operations_of(body);
+}
+
+std::vector<int> generator_states(const ExprBody& body) {
+  std::vector<int> states;
+  for (const ExprStep& s : body.steps) {
+    if (!is_random(s.op)) continue;
+    const ExprStep& offset = body.steps[static_cast<std::size_t>(s.operands[2])];
+    if (offset.op == ExprOp::gather && std::find(states.begin(), states.end(), offset.index) == states.end()) states.push_back(offset.index);
+  }
+  return states;
+}
+
+bool draws_numbers(const ExprBody& body) {
+  return std::any_of(body.steps.begin(), body.steps.end(), [](const ExprStep& s) { return is_random(s.op); });
 }
 
 namespace {
@@ -310,7 +327,7 @@ class Parser {
     if (what == "position") {
       expect(4);
       int dim = integer<int>(words_[3]);
-      if (dim < -kMaxRank || dim >= kMaxRank) fail(fmt::format("dimension {}", dim));
+      if (dim < -kMaxRank || dim > kPlace) fail(fmt::format("dimension {}", dim));
       return {.op = ExprOp::position, .dtype = DType::i64, .index = dim};
     }
     for (int d = 0; d < kDTypeCount; ++d)
@@ -341,7 +358,7 @@ class Parser {
 
   ExprStep operation(const ExprBuilder& builder, ExprOp op) const {
     ExprStep s{.op = op};
-    std::size_t first = op == ExprOp::cast || op == ExprOp::gather ? 4 : 3;
+    std::size_t first = op == ExprOp::cast || op == ExprOp::gather || is_random(op) ? 4 : 3;
     int count = info(op).operands;
     if (words_.size() < first) fail("too few words");
     if (op == ExprOp::gather) {
@@ -370,6 +387,11 @@ class Parser {
       all([](DType d) { return d == DType::i64; }, "indices of dtype i64");
       s.dtype = compute_dtype(shapes_[static_cast<std::size_t>(s.index)].dtype, "ExprFunction::parse");
       s.index = buffers_[static_cast<std::size_t>(s.index)];
+    } else if (is_random(op)) {
+      all([](DType d) { return d == DType::i64; }, "a place, a seed and an offset of dtype i64");
+      s.index = integer<int>(words_[3]);
+      if (s.index < 0 || s.index >= kMaxExprNodes) fail(fmt::format("draw {}", s.index));
+      s.dtype = op == ExprOp::philox ? DType::i32 : DType::i64;
     } else if (op == ExprOp::cast) {
       s.target = storage_dtype(words_[3]);
       s.dtype = compute_dtype(s.target, "ExprFunction::parse");

@@ -213,6 +213,7 @@ void run(const Tensor& out, const Tensor& x, const Checked& c, const CumsumOptio
 
 Tensor cumsum(const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
   detail::OpName named("cumsum");
+  if (x.defined() && x.rank() == 0) return cumsum(x.unsqueeze(0), dim, options, given).squeeze(0);
   detail::Checked c = detail::validate(nullptr, x, dim, options);
   Stream stream = detail::resolve_stream(given, *c.runtime, "cumsum");
   Tensor out = empty(x.sizes(), {.dtype = c.dtype, .device = stream.device()}, stream);
@@ -222,6 +223,7 @@ Tensor cumsum(const Tensor& x, int dim, const CumsumOptions& options, const Stre
 
 void cumsum_out(const Tensor& out, const Tensor& x, int dim, const CumsumOptions& options, const Stream& given) {
   detail::OpName named("cumsum_out");
+  if (x.defined() && out.defined() && x.rank() == 0 && out.rank() == 0) return cumsum_out(out.unsqueeze(0), x.unsqueeze(0), dim, options, given);
   detail::Checked c = detail::validate(&out, x, dim, options);
   detail::run(out, x, c, options, detail::resolve_stream(given, *c.runtime, "cumsum"));
 }

@@ -2,8 +2,11 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 
+#include "encode/generator.hpp"
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
+#include "random/args.h"
+#include "runtime/last_launch.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
@@ -69,7 +72,10 @@ constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
 KernelPlan select(const DeviceTraits& traits, const MapProblem& p, std::string_view forced) {
   const auto& chosen = choose<MapProblem>(kImplementations, traits, p, forced, "map");
   KernelPlan plan{.stem = "map", .entry = chosen.name, .layout = static_cast<Layout>(&chosen - kImplementations.data()), .tuning = elementwise_tuning(traits)};
+  // Whole chunks of random numbers.
+  if (p.random) plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / RANDOM_CHUNK_WORDS, 1) * RANDOM_CHUNK_WORDS;
   set_lanes(plan, traits, p.types.has_wide, p.outputs + p.inputs + p.positions, p.wide_index, p.rank_lanes);
+  if (p.random) plan.defines.set("CLUTCH_RANDOM", 1);
   return plan;
 }
 
@@ -121,6 +127,7 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   for (std::size_t out = 1; out < l.outputs.size() && p.layout == Layout::rows; ++out)
     if (l.stride[out * 16] != 1) p.layout = Layout::strided;
   p.function = f.body()->id;
+  p.random = draws_numbers(*f.body());
   p.outputs = static_cast<std::uint8_t>(l.outputs.size()), p.inputs = static_cast<std::uint8_t>(l.inputs.size());
   p.positions = static_cast<std::uint8_t>(positions.size());
   p.short_rows = l.size[0] < 16;
@@ -140,7 +147,10 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
     KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
     std::span<const DType> dtypes(l.problem.dtypes);
     check_byte_selects(runtime.traits(), f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), "map");
-    PrintedExpr printed = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
+    // With kinds of lanes a generator's state is read once for all of them.
+    const std::vector<LaneKind> lanes(l.problem.random ? l.inputs.size() + 1 : 0, LaneKind::any);
+    PrintedExpr printed =
+        print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), {.random = l.problem.random, .lanes = lanes});
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     return build_plan(runtime, selected);
   });
@@ -182,8 +192,38 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
 
 }  // namespace
 
-std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params,
+namespace {
+
+/// The function with the state of the default generator, if it draws from that.
+ExprFunction with_default_generator(const ExprFunction& f, std::span<const Tensor> outputs, std::span<const Tensor> inputs, const Stream& given) {
+  std::vector<int> blank;
+  if (!f.empty())
+    for (int k : generator_states(*f.body()))
+      if (!f.body()->tensors[static_cast<std::size_t>(k)].defined()) blank.push_back(k);
+  std::vector<const Tensor*> all;
+  for (std::span<const Tensor> list : {outputs, inputs})
+    for (const Tensor& t : list) all.push_back(&t);
+  if (blank.empty() || all.empty()) return f;
+  Runtime& runtime = common_runtime(all, "map");
+  const Tensor state = default_generator({}, resolve_stream(given, runtime, "map")).impl()->state();
+  auto body = std::make_shared<ExprBody>(*f.body());
+  for (int k : blank) body->tensors[static_cast<std::size_t>(k)] = state;
+  return ExprFunction(std::move(body));
+}
+
+/// Advances the generators that the function drew n numbers from.
+void advance_generators(const ExprBody& body, std::uint64_t n, Runtime& runtime, const Stream& stream) {
+  bool wide = false;
+  for (const ExprStep& s : body.steps) wide = wide || s.op == ExprOp::philox_wide;
+  const Aside counts;
+  for (int k : generator_states(body)) advance_generator(runtime, body.tensors[static_cast<std::size_t>(k)], random_blocks(n, wide), stream, "map");
+}
+
+}  // namespace
+
+std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {
+  const ExprFunction f = with_default_generator(function, given, inputs, given_stream);
   Checked c = validate(given, f, inputs);
   if (options.dtype.size() > 0 && options.dtype.size() != f.output_count())
     refuse(ErrorCode::invalid_argument, fmt::format("dtype must be one for each of {} outputs or none, got {}", f.output_count(), options.dtype.size()));
@@ -195,6 +235,7 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
     outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
   }
   run(outputs, f, inputs, params, c, options, stream);
+  if (const std::int64_t n = numel(c.sizes); n > 0) advance_generators(*f.body(), static_cast<std::uint64_t>(n), *c.runtime, stream);
   return outputs;
 }
 

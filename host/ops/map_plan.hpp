@@ -17,7 +17,8 @@ struct MapProblem {
   bool short_rows = false;  ///< the innermost dimension is shorter than a vector
   SeenTypes types;
   std::uint8_t rank_lanes = 4;  ///< lanes of the shape vectors
-  std::uint8_t unused[7] = {};
+  bool random = false;          ///< draws random numbers
+  std::uint8_t unused[6] = {};
   DType dtypes[kMaxMapOperands] = {};
 };
 

@@ -58,6 +58,7 @@ KernelPlan select(const DeviceTraits& traits, const OptimProblem& p, std::string
   plan.defines.set("CLUTCH_CHUNK", static_cast<std::int64_t>(plan.tuning.tile)).set_text("SCALAR", wide ? "double" : "float");
   plan.defines.set("CLUTCH_ITEMS", static_cast<std::int64_t>(plan.tuning.local));
   if (plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
+  if (p.listed) plan.defines.set("CLUTCH_STEP_COLUMN", 1);
   return plan;
 }
 
@@ -170,10 +171,11 @@ void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, c
                 fmt::format("{} must be f32 of one element, got {} of {}", what, name(t.dtype()), to_string(t.sizes())));
 }
 
-void check_step_memory(StepMemory& memory, const optim::StepOptions& options, const Tensor& steps, const char* op) {
-  memory.check(
-      options.grad_scale.defined(),
-      {{options.lr, "lr"}, {options.grad_scale, "grad_scale"}, {options.found_inf, "found_inf"}, {options.grad_factor, "grad_factor"}, {steps, "steps"}}, op);
+void check_step_memory(StepMemory& memory, const optim::StepOptions& options, std::span<const Tensor> steps, const char* op) {
+  std::vector<MemoryRange> reads{
+      {options.lr, "lr"}, {options.grad_scale, "grad_scale"}, {options.found_inf, "found_inf"}, {options.grad_factor, "grad_factor"}};
+  for (const Tensor& t : steps) reads.emplace_back(t, "steps");
+  memory.check(options.grad_scale.defined(), reads, op);
 }
 
 void add_written(std::vector<MemoryRange>& ranges, const OptimGroup& g) {
@@ -261,12 +263,13 @@ OptimGroup make_optim_group(std::vector<Tensor> params, const OptimHyper& hyper,
                hyper.buffer,
                hyper.precision.master,
                hyper.precision.rounding};
+  g.problem.listed = !given.step_of.empty();
   if (hyper.precision.numerics == Numerics::automatic && !runtime.traits().fp64) note_fallback("extension", hyper.op, "without fp64, numerics f32");
   const BuiltPlan& plan = plan_for(runtime, "optim", g.problem, {});
   g.names = state_names(g.problem);
   g.columns = std::move(given.columns);
-  g.steps = std::move(given.steps);
-  bool own = g.counts = !g.steps.defined();
+  bool own = g.counts = !given.counted();
+  g.steps = std::move(given.steps), g.step_of = std::move(given.step_of);
   for (const std::string& name : g.names) {
     if (!own) break;
     bool master = name == "master";
@@ -301,6 +304,7 @@ void make_parts(OptimGroup& g) {
   g.parts.clear();
   std::vector<TensorTable::Column> access(columns, {.access = Argument::Kind::inout, .kept = true});
   access[1] = {.access = g.problem.scaled ? Argument::Kind::inout : Argument::Kind::input};
+  if (g.problem.listed) access.back().access = Argument::Kind::input;
   std::size_t first = 0;
   for (std::size_t end : TensorTable::split(g.entries, columns)) {
     g.parts.push_back({.first = first, .end = end, .table = TensorTable(access)});
@@ -316,7 +320,8 @@ bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
     g.entries.assign(g.params.size() * columns, nullptr);
     for (std::size_t row = 0; row < g.params.size(); ++row) {
       g.entries[row * columns] = &g.params[row];
-      for (std::size_t c = 2; c < columns; ++c) g.entries[row * columns + c] = &g.columns[(c - 2) * g.params.size() + row];
+      for (std::size_t c = 2; c < columns - g.problem.listed; ++c) g.entries[row * columns + c] = &g.columns[(c - 2) * g.params.size() + row];
+      if (g.problem.listed) g.entries[(row + 1) * columns - 1] = &g.step_of[row];
     }
     g.buffers.assign(g.params.size(), nullptr);
   }
@@ -329,12 +334,13 @@ bool set_gradients(OptimGroup& g, std::span<const Tensor> grads) {
   return moved;
 }
 
-/// Bytes of a step: gradients are read, all other tensors are read and written, except that with f32 master weights parameters are only written.
+/// Bytes of a step: gradients are read, all other tensors are read and written, except that with f32 master weights parameters are only written. Numbers of
+/// steps do not count.
 double step_bytes(const OptimGroup& g, const OptimPart& part) {
   const auto columns = static_cast<std::size_t>(g.problem.columns());
   double bytes = 0;
   for (std::size_t row = part.first; row < part.end; ++row)
-    for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t c = 0; c < columns - g.problem.listed; ++c)
       if (const Tensor* t = g.entries[row * columns + c]) bytes += static_cast<double>(t->nbytes()) * (c == 1 || (c == 0 && g.hyper.precision.master) ? 1 : 2);
   return bytes;
 }
@@ -377,7 +383,10 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
       if (const Tensor* gradient = g.entries[row * columns + 1]) elements += static_cast<double>(gradient->numel());
     encoder.moves(step_bytes(g, part)).flops(elements * (step_flops(h) + options.grad_scale.defined() + options.grad_factor.defined()));
     encoder.table(part.table, std::span(g.entries).subspan(part.first * columns, (part.end - part.first) * columns));
-    g.counts ? encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step") : encoder.input(g.steps, "step");
+    if (g.counts)
+      encoder.inout(g.steps.slice(0, g.counter(from), g.counter(from + count)), "step");
+    else
+      given(g.steps, "step");
     encoder.input(g.sizes).input(chunks);
     given(options.lr, "lr_tensor");
     given(options.grad_scale, "grad_scale");
@@ -401,9 +410,28 @@ void step_optim_group(OptimGroup& g, std::span<const Tensor> grads, const optim:
   }
 }
 
+namespace {
+
+/// Errors: invalid_argument, invalid_dtype, invalid_shape.
+void check_steps(const OptimSteps& steps, std::size_t params, const char* op) {
+  if (!steps.together && steps.tensors.size() != params)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("each of {} parameters must have a tensor of its step, got {}", params, steps.tensors.size()));
+  for (const Tensor& t : steps.tensors) {
+    if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor of steps must be defined, got an undefined tensor");
+    if (t.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, op, fmt::format("steps must be f32, got {}", name(t.dtype())));
+    if (steps.together && (!(t.sizes() == Dims{static_cast<std::int64_t>(params)}) || !t.is_contiguous()))
+      throw Error(ErrorCode::invalid_shape, op, fmt::format("each of {} parameters must have a step, got steps of {}", params, to_string(t.sizes())));
+    if (!steps.together && t.numel() != 1)
+      throw Error(ErrorCode::invalid_shape, op, fmt::format("the tensor of a parameter's step must have one element, got {}", to_string(t.sizes())));
+  }
+}
+
+}  // namespace
+
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
-                      const Tensor& steps, const optim::StepOptions& options, const Stream& given) {
-  std::vector<const Tensor*> all{&steps};
+                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& given) {
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : steps.tensors) all.push_back(&t);
   if (hyper.precision.master || hyper.precision.rounding == optim::Rounding::kahan)
     throw Error(
         ErrorCode::not_supported, hyper.op,
@@ -424,13 +452,10 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
     columns.insert(columns.end(), list.begin(), list.end());
   }
   for (const Tensor& t : columns) all.push_back(&t);
-  Runtime& runtime = common_runtime(all, hyper.op);
-  auto count = static_cast<std::int64_t>(params.size());
-  if (steps.dtype() != DType::f32) throw Error(ErrorCode::invalid_dtype, hyper.op, fmt::format("steps must be f32, got {}", name(steps.dtype())));
-  if (!(steps.sizes() == Dims{count}) || !steps.is_contiguous())
-    throw Error(ErrorCode::invalid_shape, hyper.op, fmt::format("each of {} parameters must have a step, got steps of {}", count, to_string(steps.sizes())));
+  check_steps(steps, params.size(), hyper.op);
   check_step_options(options, 1, hyper.op);
   if (params.empty()) return;
+  Runtime& runtime = common_runtime(all, hyper.op);
   Stream stream = resolve_stream(given, runtime, hyper.op);
   DType state = state_dtype(params[0].dtype(), hyper.precision, hyper.op);
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -440,14 +465,16 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
       throw Error(ErrorCode::invalid_shape, hyper.op,
                   fmt::format("a state must have the sizes {} of its parameter, got {}", to_string(p.sizes()), to_string(t.sizes())));
   }
-  OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, {std::move(columns), steps}, stream);
+  OptimLists lists{.columns = std::move(columns)};
+  steps.together ? void(lists.steps = steps.tensors[0]) : lists.step_of.assign(steps.tensors.begin(), steps.tensors.end());
+  OptimGroup g = make_optim_group({params.begin(), params.end()}, hyper, 0, std::move(lists), stream);
   StepMemory memory;
   std::vector<MemoryRange> written;
   add_written(written, g);
   memory.set_written(std::move(written), hyper.op);
   memory.set_count(grads.size());
   check_optim_gradients(g, grads, memory);
-  check_step_memory(memory, options, steps, hyper.op);
+  check_step_memory(memory, options, steps.tensors, hyper.op);
   step_optim_group(g, grads, options, stream);
 }
 

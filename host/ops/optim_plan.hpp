@@ -20,10 +20,11 @@ struct OptimProblem {
   bool master = false;
   optim::Rounding rounding = optim::Rounding::nearest;
   bool scaled = false;  ///< gradients are divided by a scale
+  bool listed = false;  ///< each parameter has a tensor of its step
 
   int states() const { return (kind == OptimKind::sgd ? 0 : kind == OptimKind::adam ? 2 : 1) + buffer + extra; }
   bool compensated() const { return rounding == optim::Rounding::kahan; }
-  int columns() const { return optim_columns(states(), master || compensated()); }
+  int columns() const { return optim_columns(states(), master || compensated() || listed); }
 };
 
 /// Kernels that assist steps.

@@ -4,6 +4,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/tensor.hpp>
 
+#include "encode/elementwise.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 #include "support/computed_number.hpp"
@@ -54,6 +55,37 @@ Tensor Tensor::clone(const Stream& given) const {
   Tensor result = empty(sizes_, {.dtype = dtype_, .device = stream.device()}, stream);
   copy_(result, *this, {}, stream);
   return result;
+}
+
+Stream Tensor::checked_write(std::span<const std::byte> bytes, const Stream& given, const char* op) const {
+  detail::Storage& storage = detail::storage_of(*this, op);
+  if (bytes.size() != nbytes()) throw Error(ErrorCode::invalid_argument, op, fmt::format("the bytes must be the tensor's {}, got {}", nbytes(), bytes.size()));
+  if (!bytes.data() && !bytes.empty())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("memory of {} bytes must be given, got a null pointer", bytes.size()));
+  if (is_packed(dtype_) && !contiguous_)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("a tensor of {} must be contiguous to be written, got strides {}", name(dtype_), clutch::to_string(strides_)));
+  detail::check_no_self_overlap(*this, op);
+  return detail::resolve_stream(given, storage.runtime(), op);
+}
+
+void Tensor::write_strided(std::span<const std::byte> bytes, const std::shared_ptr<const void>* keep, const Stream& given, const char* op) const {
+  const Stream stream = checked_write(bytes, given, op);
+  if (numel_ == 0) return;
+  if (contiguous_) return put(bytes, keep, stream, op);
+  const Tensor dense = empty(sizes_, {.dtype = dtype_, .device = stream.device()}, stream);
+  dense.put(bytes, keep, stream, op);
+  copy_(*this, dense, {}, stream);
+}
+
+void Tensor::write(std::span<const std::byte> bytes, const Stream& stream) const {
+  detail::OpName named("Tensor::write");
+  write_strided(bytes, nullptr, stream, "Tensor::write");
+}
+
+void Tensor::write_kept(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, const Stream& stream) const {
+  detail::OpName named("Tensor::write_kept");
+  write_strided(bytes, &keep, stream, "Tensor::write_kept");
 }
 
 Tensor Tensor::contiguous(const Stream& stream) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/traced.hpp"
+#include "runtime/storage.hpp"
 
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
@@ -54,7 +55,7 @@ DType sum_dtype(DType dtype, std::string_view op) {
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op) {
   std::array<bool, kMaxRank> marked{};
   for (std::int64_t d : dims)
-    if (std::exchange(marked[static_cast<std::size_t>(dim_of(d, rank, op))], true))
+    if (std::exchange(marked[static_cast<std::size_t>(dim_of(d, std::max(rank, 1), op))], true))
       throw Error(ErrorCode::invalid_argument, op, fmt::format("each dimension must be given once, got {} twice", d));
   return marked;
 }
@@ -67,6 +68,10 @@ std::vector<Dims> position_strides(const ExprFunction& f, const Dims& sizes, std
   std::vector<Dims> all;
   for (const ExprStep& s : f.body()->steps) {
     if (s.op != ExprOp::position) continue;
+    if (s.index == kPlace) {
+      all.push_back(contiguous_strides(sizes));
+      continue;
+    }
     int d = s.index < 0 ? s.index + sizes.rank() : s.index;
     if (d < 0 || d >= sizes.rank())
       throw Error(ErrorCode::invalid_argument, op, fmt::format("a position's dimension must be in [-{}, {}), got {}", sizes.rank(), sizes.rank(), s.index));

@@ -29,12 +29,13 @@ inline std::optional<DType> one_dtype(const DTypeList& dtype, std::string_view o
   return dtype.empty() ? std::nullopt : std::optional(dtype[0]);
 }
 
-/// Marks the dimensions in `dims`, negative ones counted from the end. Errors: invalid_argument if one is out of range or given twice.
+/// Marks the dimensions in `dims`, negative ones counted from the end. A tensor of rank 0 counts as one of rank 1. Errors: invalid_argument if one is out of
+/// range or given twice.
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op);
 
 bool has_positions(const ExprFunction& function);
-/// Strides over `sizes` of the function's positions, in the order of the printed text: 1 in a position's own dimension, else 0.
-/// Errors: invalid_argument for a dimension out of range.
+/// Strides over `sizes` of the function's positions, in the order of the printed text: 1 in a position's own dimension, else 0; of places those of row-major
+/// order. Errors: invalid_argument for a dimension out of range.
 std::vector<Dims> position_strides(const ExprFunction& function, const Dims& sizes, std::string_view op);
 
 /// Kinds of dtypes that a kernel stores, loads and computes with.

@@ -99,12 +99,12 @@ class QueueRecorder final : public Recorder {
   }
 
   void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override {
-    const Storage& storage = *destination.storage();
+    const Address to = used_address(stream, op, destination, true);
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
     const ProfiledCommand profile;
-    check_cl(clEnqueueWriteBuffer(stream->queue(), storage.mem(), CL_FALSE, storage.offset(), destination.nbytes(), data.get(), 0, nullptr, &event), op,
+    check_cl(clEnqueueWriteBuffer(stream->queue(), to.mem, CL_FALSE, to.offset, destination.nbytes(), data.get(), 0, nullptr, &event), op,
              "clEnqueueWriteBuffer");
     profile.enqueued(*stream, event,
                      {.kind = RecordKind::upload, .call = "clEnqueueWriteBuffer", .name = op, .cost = {.bytes = static_cast<double>(destination.nbytes())}});

@@ -127,6 +127,36 @@ Tensor from_bytes(const void* data, std::uint64_t bytes, const Dims& sizes, cons
   return result;
 }
 
+/// Writes a contiguous tensor. With `keep` the stream reads the caller's memory later, and holds what `keep` points to until then.
+void Tensor::put(std::span<const std::byte> bytes, const std::shared_ptr<const void>* keep, const Stream& stream, const char* op) const {
+  const detail::StreamRef& impl = stream.impl();
+  impl->check(op);
+  if (!stream.is_capturing() && impl->runtime().device().facts.simulator) {  // from_bytes() knows what a simulator cannot do
+    impl->recorder()->copy(impl, op, *this, from_bytes(bytes.data(), bytes.size(), sizes_, {.dtype = dtype_, .device = stream.device()}, stream));
+    return;
+  }
+  detail::last_launch().cost += detail::copy_cost(bytes.size());
+  // A capture keeps the bytes. While any is underway, nothing may wait.
+  const bool puts_aside = stream.is_capturing() || (!keep && (bytes.size() <= kPutAside || detail::recording_underway()));
+  if (puts_aside) {
+    auto data = std::make_shared_for_overwrite<std::uint8_t[]>(bytes.size());
+    std::memcpy(data.get(), bytes.data(), bytes.size());
+    impl->recorder()->upload(impl, op, *this, std::move(data));
+    return;
+  }
+  // The stream only reads this memory.
+  auto* given = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  const std::shared_ptr<std::uint8_t[]> lent(keep ? *keep : nullptr, given);
+  if (keep) return impl->recorder()->upload(impl, op, *this, lent);
+  try {
+    impl->recorder()->upload(impl, op, *this, lent);
+    stream.synchronize();
+  } catch (...) {
+    impl->end()->finish();  // ends all reads of the memory, which the caller may free at once
+    throw;
+  }
+}
+
 Tensor Tensor::to(const Device& target) const {
   detail::OpName named("Tensor::to");
   if (target.empty() || target == device()) return *this;
@@ -144,6 +174,17 @@ void Tensor::check_host_memory(const void* destination, std::size_t elements) co
     throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("the destination must have the tensor's {} elements, got {}", numel_, elements));
   if (!destination && elements > 0)
     throw Error(ErrorCode::invalid_argument, "Tensor::read_into", fmt::format("a destination of {} elements must be given, got a null pointer", elements));
+}
+
+void Tensor::read_bytes(std::span<std::byte> destination, const Stream& stream) const {
+  detail::OpName named("Tensor::read_bytes");
+  if (destination.size() != nbytes())
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_bytes",
+                fmt::format("the destination must have the tensor's {} bytes, got {}", nbytes(), destination.size()));
+  if (!destination.data() && !destination.empty())
+    throw Error(ErrorCode::invalid_argument, "Tensor::read_bytes",
+                fmt::format("a destination of {} bytes must be given, got a null pointer", destination.size()));
+  read(destination.data(), stream, "Tensor::read_bytes");
 }
 
 void Tensor::read(void* destination, const Stream& given, const char* op) const {

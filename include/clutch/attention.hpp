@@ -52,13 +52,14 @@ CLUTCH_API SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, co
 /// share memory with inputs. So do all out forms here.
 CLUTCH_API void sdpa_out(const SdpaResult& out, const Tensor& q, const Tensor& k, const Tensor& v,
                          const SdpaOptions& options = {}, const Stream& stream = {});
-/// Gradients of q, k and v; attn_mask counts as a constant. By flex_backward(), whichever backend was forward's.
+/// Gradients of q, k and v, and with captured_gradients of an attn_mask of numbers (`captured`, of its shape and dtype;
+/// none of a boolean one). By flex_backward(), whichever backend was forward's.
 CLUTCH_API FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
                                        const SdpaResult& result, const SdpaOptions& options = {},
-                                       const Stream& stream = {});
+                                       const FlexBackwardOptions& backward = {}, const Stream& stream = {});
 CLUTCH_API void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k,
                                   const Tensor& v, const SdpaResult& result, const SdpaOptions& options = {},
-                                  const Stream& stream = {});
+                                  const FlexBackwardOptions& backward = {}, const Stream& stream = {});
 
 /// Attention of sequences one after another: flex() for q (T, Hq, E), k (S, Hkv, E) and v (S, Hkv, Ev) with
 /// options.varlen's cu_seq_q and cu_seq_kv, whose masks and mods see each sequence by itself. out is (T, Hq, Ev), lse

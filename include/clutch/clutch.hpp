@@ -9,7 +9,9 @@
 #include <clutch/event.hpp>
 #include <clutch/expr.hpp>
 #include <clutch/files.hpp>
+#include <clutch/foreach.hpp>
 #include <clutch/graph.hpp>
+#include <clutch/host_memory.hpp>
 #include <clutch/kernel.hpp>
 #include <clutch/nn.hpp>
 #include <clutch/ops.hpp>
@@ -20,6 +22,7 @@
 #include <clutch/random.hpp>
 #include <clutch/settings.hpp>
 #include <clutch/sparse.hpp>
+#include <clutch/storage.hpp>
 #include <clutch/stream.hpp>
 #include <clutch/tensor.hpp>
 #include <clutch/tune.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 // Traced expressions: a C++ lambda over Expr runs once, on the host, and what it computed becomes one kernel on any
 // device. Functions of an Expr have the same names as those of numbers; ADL finds them.
+#include <clutch/random.hpp>
 #include <clutch/tensor.hpp>
 
 #include <array>
@@ -219,6 +220,27 @@ CLUTCH_API Captured captured(const Tensor& tensor);
 
 /// The place of the element along a dimension of the result (i64); negative dimensions count from the end.
 CLUTCH_API Expr position(int dim);
+
+/// A random number of each element of map's result, uniform in [0, 1): a multiple of 2^-24 (f32) or 2^-53 (f64).
+/// Dropout: map([](Expr x) { return select(random_uniform() < 0.1, Expr(0), x / 0.9); }, {x}), one launch.
+/// Numbers: those that rand() of this dtype gives the element of the same row-major number, from the same state or
+///   seed.
+/// Draws: each call is a draw of its own. The first one of a function, in the order of its text, has rand()'s numbers;
+///   draw d has those of Philox with d as the third word of its counter. One Expr used twice is one draw.
+/// Generator: read when the kernel runs, and advanced behind it as by one rand() of as many elements, so that a graph
+///   draws anew at each replay. Empty: at each call the default one of the device.
+/// Seed: numbers come from it alone, at offset 0; it is a param, so another seed builds nothing.
+/// Derivative: 0. backward() of a function that draws from a generator is not_supported, as it would draw others.
+/// Determinism: equal bits on every device and by ExprFunction::evaluate(), whose only position is the element's
+///   number.
+/// Errors: invalid_dtype for another dtype than f32 and f64; not_supported where an op other than map gets the
+///   function.
+/// Source: dropout as inductor fuses it in PyTorch 2.12.
+CLUTCH_API Expr random_uniform(const Generator& generator = {}, DType dtype = DType::f32);
+CLUTCH_API Expr random_uniform(std::uint64_t seed, DType dtype = DType::f32);
+/// 64 random bits of each element (i64), of which random_uniform() of f64 takes the 53 high ones. All else as there.
+CLUTCH_API Expr random_bits(const Generator& generator = {});
+CLUTCH_API Expr random_bits(std::uint64_t seed);
 
 /// One number of any of the dtypes of traced values, for the host evaluator.
 struct CLUTCH_API ExprValue {

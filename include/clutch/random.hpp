@@ -7,6 +7,7 @@
 
 namespace clutch { inline namespace v0 {
 
+class Tensor;
 namespace detail {
 class GeneratorImpl;
 }
@@ -41,6 +42,10 @@ class CLUTCH_API Generator {
   void set_state(const GeneratorState& state, const Stream& stream = {}) const;
   /// Reads seed and offset back. Waits.
   GeneratorState state(const Stream& stream = {}) const;
+
+  /// Seed and offset on the device, i64 of two elements, which every draw reads and advances: what a caller's kernel
+  /// draws from.
+  const Tensor& state_tensor() const;
 
   const std::shared_ptr<detail::GeneratorImpl>& impl() const noexcept { return impl_; }
   explicit Generator(std::shared_ptr<detail::GeneratorImpl> impl) : impl_(std::move(impl)) {}

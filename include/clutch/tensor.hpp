@@ -5,6 +5,7 @@
 #include <clutch/stream.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -163,6 +164,23 @@ class CLUTCH_API Tensor {
   }
   /// The stored bytes in row-major order. Waits.
   std::vector<std::uint8_t> to_bytes(const Stream& stream = {}) const;
+  /// As to_bytes, into the caller's memory. Errors: invalid_argument unless it has nbytes() bytes, or where it is null.
+  void read_bytes(std::span<std::byte> destination, const Stream& stream = {}) const;
+  /// Copies bytes of row-major elements from host memory into the elements, in the stream's order.
+  /// Shapes: nbytes() bytes; any strides, for packed types contiguous.
+  /// Host memory: may be changed as soon as the call returns. Up to kPutAside bytes are put aside, and nothing waits;
+  ///   more are copied once, and the call waits until the stream has read them.
+  /// Capturable: the bytes of the capture are put aside, and each replay writes them.
+  /// Scratch: a contiguous copy where the tensor is not contiguous.
+  /// Errors: invalid_argument for another count of bytes, or null; invalid_overlap if elements share memory;
+  ///   invalid_shape for packed types that are not contiguous.
+  void write(std::span<const std::byte> bytes, const Stream& stream = {}) const;
+  /// The same for any number of bytes without waiting, and without any copy but that to the device.
+  /// Host memory: must stay as it is until the stream has run the call, which an Event behind it tells; `keep`, if
+  ///   given, is released then. In a capture as write().
+  void write_kept(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, const Stream& stream = {}) const;
+  /// Bytes up to which write() never waits.
+  static constexpr std::uint64_t kPutAside = 64 << 10;
   /// The only element as double; real part of complex ones. Waits. Errors: invalid_shape unless numel() is 1.
   double item(const Stream& stream = {}) const;
   /// The tensor as text: "tensor([[1, 2], [3, 4]], f32)". Waits.
@@ -176,6 +194,11 @@ class CLUTCH_API Tensor {
   void check_host_type(DType wanted, const char* op) const;
   void check_host_memory(const void* destination, std::size_t elements) const;
   void read(void* destination, const Stream& stream, const char* op) const;
+  Stream checked_write(std::span<const std::byte> bytes, const Stream& stream, const char* op) const;
+  void write_strided(std::span<const std::byte> bytes, const std::shared_ptr<const void>* keep, const Stream& stream,
+                     const char* op) const;
+  void put(std::span<const std::byte> bytes, const std::shared_ptr<const void>* keep, const Stream& stream,
+           const char* op) const;
 
   std::shared_ptr<detail::Storage> storage_;
   std::uint64_t offset_ = 0;

@@ -37,7 +37,7 @@ enum {
   OPTIM_NESTEROV = 2,    // SGD
   OPTIM_DECOUPLED = 4,   // AdamW: weight decay acts on the parameter, not on the gradient
   OPTIM_HAS_LR = 8,      // lr is read from a tensor
-  OPTIM_COUNTS = 16,     // the kernel advances the counters of steps; else the caller has, one counter for each row
+  OPTIM_COUNTS = 16,     // the kernel advances the counters of steps; else the caller has, one counter for each row, or in a column of the table
   OPTIM_HAS_FOUND = 32,  // found_inf is read: nothing is done where it is not 0
   OPTIM_HAS_FACTOR = 64  // grad_factor is read
 };
@@ -45,8 +45,8 @@ enum {
 // Course of a schedule's factor after its warmup.
 enum { OPTIM_DECAY_CONSTANT, OPTIM_DECAY_LINEAR, OPTIM_DECAY_COSINE };
 
-// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (CLUTCH_MASTER)
-// or of what rounding lost (CLUTCH_ROUNDING == OPTIM_KAHAN).
+// Columns of optim_step's table. States follow one another from OPTIM_STATES on; after them, if there is one, comes the column of f32 weights (CLUTCH_MASTER),
+// of what rounding lost (CLUTCH_ROUNDING == OPTIM_KAHAN), or of the caller's numbers of steps (CLUTCH_STEP_COLUMN).
 enum { OPTIM_PARAMETER, OPTIM_GRADIENT, OPTIM_STATES };
 CLUTCH_SHARED_FN clutch_i32 optim_columns(clutch_i32 states, clutch_i32 has_last) { return OPTIM_STATES + states + has_last; }
 

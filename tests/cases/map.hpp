@@ -2,6 +2,7 @@
 #pragma once
 // Descriptor of map: what tests and benches share. Problems of + * fma have a host model of their own; the one of elementary
 // functions takes the host evaluator, whose functions tests/expr/math_test.cpp holds against libm and MPFR.
+#include <clutch/foreach.hpp>
 #include <clutch/ops/map.hpp>
 
 #include "support/host_model.hpp"
@@ -83,8 +84,42 @@ struct MapCase {
     return p;
   }
 
+  /// Parts of these sizes of a tensor of rank 1.
+  static std::vector<Tensor> cut(const Tensor& t, std::span<const std::int64_t> sizes) {
+    std::vector<Tensor> parts;
+    std::int64_t at = 0;
+    for (std::int64_t size : sizes) parts.push_back(t.slice(0, at, at + size)), at += size;
+    return parts;
+  }
+  /// Lists of parts of tensors: fma(a, s, b), where s is one number for each part.
+  static Problem list_problem(DType dtype, std::uint64_t seed) {
+    static constexpr std::int64_t kSizes[] = {5, 0, 1, 16, 9000, 33};
+    constexpr std::int64_t kCount = 5 + 1 + 16 + 9000 + 33;
+    Problem p{.name = "lists " + std::string(name(dtype)), .entry = "map_list"};
+    p.inputs.push_back({dtype, {kCount}, {}, model::make_values(kCount, dtype, seed, false)});
+    p.inputs.push_back({dtype, {kCount}, {}, model::make_values(kCount, dtype, seed + 1, false)});
+    p.inputs.push_back({DType::f32, {static_cast<std::int64_t>(std::size(kSizes))}, {}, model::make_values(std::size(kSizes), DType::f32, seed + 2, false)});
+    p.output = {dtype, {kCount}, {}, std::vector<std::uint8_t>(bytes_for(dtype, kCount))};
+    std::size_t i = 0;
+    for (std::size_t part = 0; part < std::size(kSizes); ++part)
+      for (std::int64_t k = 0; k < kSizes[part]; ++k, ++i) {
+        auto at = [&](std::size_t input, std::size_t place) {
+          return static_cast<float>(model::value_at(p.inputs[input].raw.data(), place, p.inputs[input].dtype));
+        };
+        model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(std::fma(at(0, i), at(2, part), at(1, i))));
+      }
+    p.run = [](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      const std::vector<Tensor> a = cut(in[0], kSizes), b = cut(in[1], kSizes), outs = cut(out, kSizes);
+      std::vector<Tensor> numbers;
+      for (std::int64_t part = 0; part < in[2].numel(); ++part) numbers.push_back(in[2].select(0, part));
+      foreach_map_out(
+          outs, [](Expr x, Expr y, Expr s) { return fma(x, s, y); }, {a, b, numbers}, {}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
-    std::vector<Problem> all;
+    std::vector<Problem> all{list_problem(DType::f32, seed + 20), list_problem(DType::bf16, seed + 30)};
     auto operand = [&](DType dtype, const Dims& sizes, const Dims& strides, std::uint64_t k) {
       return Operand{dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed + k)};
     };
@@ -127,6 +162,12 @@ struct MapCase {
     evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
     evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, transposed, Dims{1, 9}, 7)},
               {DType::f32, transposed, {}, {}});
+    // Each numbers of several chunks, which begin within tiles.
+    auto drawn = [](Expr x) { return select(random_uniform(71) < 0.3, Expr(0.0f), x + random_uniform(72)) + cast(random_bits(73) >> 40, DType::f32); };
+    const Dims many{1203};
+    evaluated("random numbers", "map_contiguous", trace(drawn, std::array{DType::f32}), {operand(DType::f32, many, {}, 11)}, {DType::f32, many, {}, {}});
+    evaluated("random numbers", "map_strided", trace(drawn, std::array{DType::f32}), {operand(DType::bf16, many, Dims{2}, 12)},
+              {DType::f32, many, Dims{3}, {}});
     auto mixed = [](Expr h, Expr i, Expr b) { return select(b, h, cast(i, DType::f32) * 0.5); };
     evaluated("mixed dtypes", "map_contiguous", trace(mixed, std::array{DType::f32, DType::i32, DType::boolean}),
               {operand(DType::f16, flat, {}, 8), operand(DType::u8, flat, {}, 9), operand(DType::boolean, flat, {}, 10)}, {DType::bf16, flat, {}, {}});
@@ -134,6 +175,13 @@ struct MapCase {
   }
 
   static constexpr Mutation kMutations[] = {
+      {"map_contiguous", Edit::stride, "++word, i += RANDOM_CHUNK_BLOCKS)", "++word, i += RANDOM_CHUNK_BLOCKS + WIDTH)"},
+      {"map_contiguous", Edit::arithmetic, "turn & 2 ? near->words.w[2] : near->words.w[0]", "turn & 2 ? near->words.w[0] : near->words.w[2]"},
+      {"map_strided", Edit::arithmetic, "== (VUL)0ul ? r.w[0] : r.w[2], odd", "== (VUL)0ul ? r.w[2] : r.w[0], odd"},
+      {"map_list", Edit::tail, "(int)(end - tail) CLUTCH_BUFFER_NAMES", "(int)(end - tail) - 1 CLUTCH_BUFFER_NAMES"},
+      {"map_list", Edit::stride, "(ulong)chunk.y * CLUTCH_TILE", "(ulong)chunk.y * (CLUTCH_TILE / 2)"},
+      {"map_list", Edit::offset, "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS", "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS / 2"},
+      {"map_list", Edit::arithmetic, "spread[k] ? 0 :", "!spread[k] ? 0 :"},
       {"map_contiguous", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
       {"map_contiguous", Edit::stride, "i += items * WIDTH) {", "i += 2 * items * WIDTH) {"},
       {"map_contiguous", Edit::offset, "at[k][l] = (IDX)i + l;", "at[k][l] = (IDX)i + l + (k == 0);"},

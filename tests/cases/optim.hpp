@@ -104,8 +104,9 @@ struct OptimCase {
     }
   }
 
-  /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes.
-  static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Tensor& steps, const Stream& stream,
+  /// A step of rows of `all` (1 + states, n), cut into parameters of these sizes. `steps` is a tensor of all numbers, or a list of one for each parameter.
+  template <class Steps>
+  static void step(const OptimModel& m, const Tensor& all, const Tensor& grads, std::span<const std::int64_t> sizes, const Steps& steps, const Stream& stream,
                    const optim::Precision& precision = {}) {
     std::vector<std::vector<Tensor>> s(3);
     for (int k = 0; k < m.states(); ++k) s[static_cast<std::size_t>(k)] = cut(all.select(0, k + 1), sizes);
@@ -128,7 +129,8 @@ struct OptimCase {
     return all;
   }
 
-  static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed, const optim::Precision& precision = {}) {
+  static Problem problem(std::string_view what, const OptimModel& m, DType dtype, std::uint64_t seed, const optim::Precision& precision = {},
+                         bool listed = false) {
     static constexpr std::int64_t kSizes[] = {5, 0, 1, 16, 8200, 33};
     constexpr std::int64_t kCount = 5 + 1 + 16 + 8200 + 33;
     constexpr int kStep = 4;
@@ -141,10 +143,10 @@ struct OptimCase {
     p.inputs.push_back({DType::f32, {static_cast<std::int64_t>(std::size(kSizes))}, {}, steps});
     p.output = {dtype, rows, {}, p.inputs[0].raw};
     reference({m, dtype, precision}, kStep, p.output.raw.data(), p.inputs[1].raw.data(), kSizes);
-    p.run = [m, precision](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+    p.run = [m, precision, listed](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
       copy_(out, in[0], {}, stream);
       Tensor grads = in[1].clone(stream), counted = in[2].clone(stream);
-      step(m, out, grads, kSizes, counted, stream, precision);
+      listed ? step(m, out, grads, kSizes, single_steps(counted), stream, precision) : step(m, out, grads, kSizes, counted, stream, precision);
     };
     return p;
   }
@@ -174,6 +176,12 @@ struct OptimCase {
     for (std::size_t c = 0; c < chunks.size(); ++c) lanes[c % 64] = meet(lanes[c % 64], chunks[c]);
     R total = fold(lanes);
     return type == optim::NormType::two ? std::sqrt(total) : total;
+  }
+  /// A tensor of rank 0 for each parameter.
+  static std::vector<Tensor> single_steps(const Tensor& steps) {
+    std::vector<Tensor> parts;
+    for (std::int64_t i = 0; i < steps.numel(); ++i) parts.push_back(steps.select(0, i));
+    return parts;
   }
   static std::vector<Tensor> cut(const Tensor& row, std::span<const std::int64_t> sizes) {
     std::vector<Tensor> parts;
@@ -266,6 +274,7 @@ struct OptimCase {
         problem("sgd bf16", {.kind = Kind::sgd, .b = 0, .weight_decay = 0.01, .nesterov = true, .buffer = true}, DType::bf16, seed + 1),
         problem("adamw bf16 stochastic", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::bf16, seed + 7,
                 {.rounding = optim::Rounding::stochastic, .seed = 99}),
+        problem("adam f32 listed steps", {.kind = Kind::adam, .a = 0.8, .extra = true}, DType::f32, seed + 8, {}, true),
         problem("adagrad f64", {.kind = Kind::adagrad, .a = 0.1, .eps = 1e-10}, DType::f64, seed + 2),
         problem("rmsprop f16", {.kind = Kind::rmsprop, .a = 0.99, .b = 0.5, .eps = 1e-3, .extra = true, .buffer = true}, DType::f16, seed + 3),
     };
@@ -276,6 +285,7 @@ struct OptimCase {
       {"optim_step", Edit::stride, "(ulong)chunk.y * CLUTCH_CHUNK", "(ulong)chunk.y * (CLUTCH_CHUNK / 2)"},
       {"optim_step", Edit::offset, "r.g = table_at(table, at + OPTIM_GRADIENT)", "r.g = table_at(table, at)"},
       {"optim_step", Edit::arithmetic, "CLUTCH_FMA(-(R)k->beta2, square, square)", "CLUTCH_FMA(-(R)k->beta1, square, square)"},
+      {"optim_step", Edit::offset, "CLUTCH_COLUMNS + CLUTCH_COLUMNS - 1)", "CLUTCH_COLUMNS)"},
       {"optim_norm", Edit::tail, "for (int l = 0; i < end; ++i, ++l)", "for (int l = 0; i + 1 < end; ++i, ++l)"},
       {"optim_norm", Edit::stride, "(ulong)chunk.y * CLUTCH_CHUNK", "(ulong)chunk.y * (CLUTCH_CHUNK / 2)"},
       {"optim_norm", Edit::offset, "table_at(table, at)", "table_at(table, 0)"},

@@ -42,6 +42,13 @@ void optimizers(const clutch::Device& device) {
   const std::vector<Tensor> params{normal({10}, 1), normal({3, 3}, 2)}, grads{normal({10}, 3), normal({3, 3}, 4)};
   piece_docs_optimizers_md_1(device, params, grads);
   piece_docs_optimizers_md_2(clutch::optim::AdamW(params), grads, normal({}, 5));
+  std::vector<Tensor> steps, averages, squares;
+  for (const Tensor& p : params) {
+    steps.push_back(clutch::zeros({}));
+    averages.push_back(clutch::zeros(p.sizes())), squares.push_back(clutch::zeros(p.sizes()));
+  }
+  piece_docs_optimizers_md_3(params, grads, averages, squares, steps, clutch::zeros({}));
+  if (steps[0].item() != 1) throw std::runtime_error("the step was not counted");
 }
 
 void own_kernel(const clutch::Device& device) {
@@ -87,6 +94,7 @@ int main() try {
   const auto found = clutch::linalg::eigh(normal({3, 5, 5}, 4));
   piece_docs_eigh_md_2(found.w, found.v, normal({3, 5}, 5), normal({3, 5, 5}, 6));
   piece_docs_elementwise_md_1(normal({64, 100}, 1), normal({100}, 2), normal({64, 100}, 3));
+  piece_docs_elementwise_md_2(normal({64, 100}, 1), {normal({5}, 2), normal({3, 4}, 3)}, {normal({5}, 4), normal({3, 4}, 5)});
   piece_docs_matmul_md_1(normal({4, 8}, 1), normal({3, 8}, 2), normal({3}, 3), normal({4, 4}, 4), normal({4, 5}, 5), normal({4, 5}, 6));
   for (const clutch::Device& divisible : clutch::devices())
     if (divisible.traits().compute_units > 1) {
@@ -102,7 +110,8 @@ int main() try {
   piece_docs_tensors_md_1(device);
   piece_docs_tensors_md_2(device, normal({4, 8}, 1));
   piece_docs_tensors_md_3(normal({4096, 256}, 1), normal({4096, 1}, 2));
-  piece_docs_tensors_md_4(normal({4, 8}, 1), device);
+  piece_docs_tensors_md_4(device);
+  piece_docs_tensors_md_5(normal({4, 8}, 1), device);
   clutch::tune::save("fleet.json");
   piece_docs_tuning_md_1();
   clutch::synchronize(device);

@@ -114,7 +114,7 @@ TEST(Cumsum, RefusesBadInput) {
     Tensor x = zeros({4, 3}, {.device = device});
     EXPECT_EQ(code_of([&] { cumsum(Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { cumsum(x, 2); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { cumsum(zeros({}, {.device = device})); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { cumsum(zeros({}, {.device = device}), 1); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { cumsum(x, 0, {.dtype = {DType::i64}}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { cumsum_out(zeros({3, 4}, {.device = device}), x); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { cumsum_out(x.slice(0, 1, 4), x.slice(0, 0, 3)); }), ErrorCode::invalid_overlap);

@@ -25,6 +25,16 @@ std::vector<Named> named_calls(const Device& d) {
       {"addcmul", [=](auto& i, auto n) { addcmul(rows(n), rows(n), rows(n), {.implementation = i}); }},
       {"copy_", [=](auto& i, auto n) { copy_(rows(n), rows(n), {.implementation = i}); }},
       {"cast", [=](auto& i, auto n) { cast(rows(n), DType::f16, {.implementation = i}); }},
+      {"cat",
+       [=](auto& i, auto n) {
+         cat(std::vector{rows(n), rows(n)}, 0, {.implementation = i});
+       }},
+      {"stack",
+       [=](auto& i, auto n) {
+         stack(std::vector{rows(n), rows(n)}, 0, {.implementation = i});
+       }},
+      {"split_copy", [=](auto& i, auto n) { split_copy(rows(n), std::vector<std::int64_t>{n}, 0, {.implementation = i}); }},
+      {"foreach_copy_", [=](auto& i, auto n) { foreach_copy_(std::vector{rows(n)}, std::vector{rows(n)}, {.implementation = i}); }},
       {"cumsum", [=](auto& i, auto n) { cumsum(rows(n), 1, {.implementation = i}); }},
       {"group_by", [=](auto& i, auto n) { group_by(zeros({n}, {.dtype = DType::i64, .device = d}), 3, {.implementation = i}); }},
       {"fill_", [=](auto& i, auto n) { fill_(rows(n), 2, {.implementation = i}); }},

@@ -127,6 +127,11 @@ TEST(OutForms, OfIndices) {
     expect_same("gather of nothing", gather(zeros({0, 11}, {.device = device}), 0, each), [&](const Tensor& out) {
       gather_out(out, zeros({0, 11}, {.device = device}), 0, each);
     });
+    const List joined{wide, wide};
+    expect_same("cat", cat(joined, 1), [&](const Tensor& out) { cat_out(out, joined, 1); });
+    expect_same("stack", stack(joined, 1), [&](const Tensor& out) { stack_out(out, joined, 1); });
+    const std::vector<std::int64_t> parts{1, wide.size(1) - 1};
+    expect_same("split_copy", split_copy(wide, parts, 1), [&](const List& o) { split_copy_out(o, wide, 1); });
     expect_same("index_select", index_select(wide, 0, picks), [&](const Tensor& out) { index_select_out(out, wide, 0, picks); });
     expect_same("index_select of columns", index_select(wide, 1, picks), [&](const Tensor& out) { index_select_out(out, wide, 1, picks); });
     expect_same("gather_backward", gather_backward(numbers(device, {5, 11}, 5), x.sizes(), 0, each), [&](const Tensor& out) {

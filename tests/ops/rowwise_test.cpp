@@ -670,4 +670,38 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
 }
 
+TEST(RankZero, CountsAsOneDimension) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor x = full({}, 3, {.device = device}), g = full({}, 2, {.device = device});
+    for (int dim : {0, -1}) {
+      const Tensor y = nn::softmax(x, dim), l = nn::log_softmax(x, dim);
+      EXPECT_EQ(y.sizes(), Dims{});
+      EXPECT_EQ(y.item(), 1);
+      EXPECT_EQ(l.item(), 0);
+      EXPECT_EQ(nn::softmax_backward(g, y, dim).item(), 0);
+      EXPECT_EQ(nn::log_softmax_backward(g, l, dim).item(), 0);
+      const Dims dims{dim};
+      EXPECT_EQ(sum(x, {.dims = dims}).item(), 3);
+      EXPECT_EQ(sum(x, {.dims = dims, .keepdim = true}).sizes(), Dims{}) << "as torch";
+      EXPECT_EQ(amax(x, {.dims = dims}).item(), 3);
+      EXPECT_EQ(argmax(x, {.dims = dims}).item(), 0);
+      EXPECT_EQ(logsumexp(x, {.dims = dims}).item(), 3);
+      EXPECT_EQ(var(x, 0, {.dims = dims}).item(), 0);
+      EXPECT_EQ(norm(x, 2, {.dims = dims}).item(), 3);
+      EXPECT_EQ(cumsum(x, dim).item(), 3);
+      const Tensor out = empty({}, {.device = device});
+      cumsum_out(out, x, dim);
+      EXPECT_EQ(out.item(), 3);
+      nn::softmax_out(out, x, dim);
+      EXPECT_EQ(out.item(), 1);
+    }
+    for (int dim : {1, -2}) {
+      EXPECT_EQ(code_of([&] { nn::softmax(x, dim); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(code_of([&] { sum(x, {.dims = {dim}}); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(code_of([&] { cumsum(x, dim); }), ErrorCode::invalid_argument);
+    }
+    EXPECT_EQ(code_of([&] { sum(x, {.dims = {0, -1}}); }), ErrorCode::invalid_argument) << "twice";
+  }
+}
+
 }}  // namespace clutch::testing

@@ -692,10 +692,12 @@ def sdpas(c):
     if c.chance(0.3):
         arguments["scale"] = c.pick([0.5 / math.sqrt(e), 1.0 / e])
     scores = (leaves[0] @ widen(leaves[1], heads, batch).mT) * arguments.get("scale", 1 / math.sqrt(e))
+    added = None
     if bias is not None:
         # The sum is rounded to the compute type: beside -1e9 nothing of the score is left.
         total = (scores.detach().to(wide) + bias.to(wide)).double()
-        scores = scores + (total - scores.detach())
+        added = (total - scores.detach()).requires_grad_()
+        scores = scores + added
         scores = torch.where(total == -math.inf, -math.inf, scores)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -716,6 +718,11 @@ def sdpas(c):
         bound = gradient_bound(name, e, terms, grad, [q, k, v], 4 if n == "q" else 2 * many)
         size = {"q": 1 * float(k.double().abs().max()), "k": many * 4 * float(q.double().abs().max()), "v": 0.0}[n] * extra
         c.near(four(got[3 + i]), t.grad, torch.full(t.grad.shape, bound, dtype=torch.float64) + size, SDPA + ", sdpa_backward", f"gradient of {n}, " + what)
+    if kind == "numbers":
+        want = added.grad.sum_to_size(shape).reshape(arguments["attn_mask"].shape)
+        magnitude = (p.detach() * ((four(grad).double() @ widen(leaves[2].detach(), heads, batch).mT).abs() + 1)).sum_to_size(shape).reshape(want.shape)
+        kept = EPS[NAMES[arguments["attn_mask"].dtype]]
+        c.near(got[6], want, (64 * (EPS[compute_name(name)] + EPS[name]) + 4 * kept) * (magnitude + want.abs()) + tolerance * (1 + magnitude), SDPA + ", sdpa_backward: attn_mask's gradient", what)
     if kind in ("upper_left", "lower_right"):
         c.refused("invalid_argument", "sdpa", SDPA + ": attn_mask beside causal", q=q, k=k, v=v, attn_mask=torch.ones([l, s], dtype=torch.bool), causal=kind)
 

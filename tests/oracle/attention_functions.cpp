@@ -162,7 +162,7 @@ void add_attention(Functions& table) {
     const SdpaBackends backends{c.text("backend") == "math" ? SdpaBackend::math : SdpaBackend::flash};
     const SdpaResult r = sdpa(c["q"], c["k"], c["v"], options);
     c.give(std::vector{r.out, r.lse, r.dropout_state});
-    if (c.has("grad")) give_gradients(c, sdpa_backward(c["grad"], c["q"], c["k"], c["v"], r, options));
+    if (c.has("grad")) give_gradients(c, sdpa_backward(c["grad"], c["q"], c["k"], c["v"], r, options, {.captured_gradients = true}));
   };
   table["varlen_attn"] = [](Call& c) {
     FlexOptions options = flex_options(c);

@@ -224,10 +224,10 @@ def steps_of_narrow_types(c):
             c.same(got[i], m.to(p.dtype), OPTIM + ", Precision::master: the parameter is their rounded copy", what)
 
 
-@case(40, covers=["sgd_", "adam_", "adagrad_", "rmsprop_"])
+@case(40, covers=["sgd_", "adam_", "adamw_", "adagrad_", "rmsprop_"])
 def functional_steps(c):
-    """The functions over lists of the caller's have the bits of the classes."""
-    which = c.pick(["SGD", "Adam", "Adagrad", "RMSprop"])
+    """The functions over lists of the caller's have the bits of the classes, with steps in one tensor or in one each."""
+    which = c.pick(["SGD", "Adam", "AdamW", "Adagrad", "RMSprop"])
     name = c.pick(["f32", "f16", "bf16"] + (["f64"] if c.traits["fp64"] else []))
     params = [c.tensor([c.integer(1, 200)], name, "normal", strides=False) for _ in range(c.integer(1, 3))]
     grads = [c.tensor(p.shape, name, "normal", strides=False) for p in params]
@@ -237,10 +237,11 @@ def functional_steps(c):
     n = len(params)
     lists = {"SGD": {"momentum_buffers": fill(0.0) if o.get("momentum") else 0},
              "Adam": {"exp_avgs": fill(0.0), "exp_avg_sqs": fill(0.0), "max_exp_avg_sqs": fill(0.0) if o.get("amsgrad") else 0},
+             "AdamW": {"exp_avgs": fill(0.0), "exp_avg_sqs": fill(0.0), "max_exp_avg_sqs": fill(0.0) if o.get("amsgrad") else 0},
              "Adagrad": {"sums": fill(o.get("initial_accumulator_value", 0.0))},
              "RMSprop": {"square_avgs": fill(0.0), "momentum_buffers": fill(0.0) if o.get("momentum") else 0, "grad_avgs": fill(0.0) if o.get("centered") else 0}}[which]
-    function = {"SGD": "sgd_", "Adam": "adam_", "Adagrad": "adagrad_", "RMSprop": "rmsprop_"}[which]
-    got = c.call(function, back=[f"params.{i}" for i in range(n)], params=params, grads=grads, steps=torch.ones(n), **lists, **o)
+    function = {"SGD": "sgd_", "Adam": "adam_", "AdamW": "adamw_", "Adagrad": "adagrad_", "RMSprop": "rmsprop_"}[which]
+    got = c.call(function, back=[f"params.{i}" for i in range(n)], params=params, grads=grads, steps=torch.ones(n), listed=c.chance(0.5), **lists, **o)
     for i in range(n):
         c.same(got.back[f"params.{i}"], want[i], OPTIM + f", {function}: all else as Optimizer", f"{which}, {name}, {o}, parameter {i}: ")
     leaves, _ = run_torch(which, params, [grads], o, torch.float64, "automatic", foreach=False)

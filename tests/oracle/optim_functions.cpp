@@ -120,6 +120,16 @@ void give_state(Call& c, const std::map<std::string, Tensor>& state) {
   c.say("state", names);
 }
 
+/// Calls f with the steps as one tensor or, if "listed", as a list.
+template <class F>
+void with_steps(const Call& c, F f) {
+  const Tensor steps = c["steps"];
+  if (!c.flag("listed")) return f(steps);
+  std::vector<Tensor> each;
+  for (std::int64_t i = 0; i < steps.numel(); ++i) each.push_back(steps.select(0, i));
+  f(each);
+}
+
 void add_steps(Functions& table) {
   // Steps over params.* with gradients "grads<step>.*"; gives the params, then the state by its names, then the norms of clipping.
   table["optimizer"] = [](Call& c) {
@@ -150,15 +160,27 @@ void add_steps(Functions& table) {
     c.say("norms", norms.size());
     c.say("lr", optimizer->lr());
   };
-  table["sgd_"] = [](Call& c) { sgd_(c.list("params"), c.list("grads"), c.list("momentum_buffers"), c["steps"], sgd_options(c), step_options(c)); };
-  table["adam_"] = [](Call& c) {
-    adam_(c.list("params"), c.list("grads"), c.list("exp_avgs"), c.list("exp_avg_sqs"), c.list("max_exp_avg_sqs"), c["steps"], adam_options(c),
-          step_options(c));
+  table["sgd_"] = [](Call& c) {
+    with_steps(c, [&](const auto& steps) { sgd_(c.list("params"), c.list("grads"), c.list("momentum_buffers"), steps, sgd_options(c), step_options(c)); });
   };
-  table["adagrad_"] = [](Call& c) { adagrad_(c.list("params"), c.list("grads"), c.list("sums"), c["steps"], adagrad_options(c), step_options(c)); };
+  table["adam_"] = [](Call& c) {
+    with_steps(c, [&](const auto& steps) {
+      adam_(c.list("params"), c.list("grads"), c.list("exp_avgs"), c.list("exp_avg_sqs"), c.list("max_exp_avg_sqs"), steps, adam_options(c), step_options(c));
+    });
+  };
+  table["adamw_"] = [](Call& c) {
+    with_steps(c, [&](const auto& steps) {
+      adamw_(c.list("params"), c.list("grads"), c.list("exp_avgs"), c.list("exp_avg_sqs"), c.list("max_exp_avg_sqs"), steps, adamw_options(c), step_options(c));
+    });
+  };
+  table["adagrad_"] = [](Call& c) {
+    with_steps(c, [&](const auto& steps) { adagrad_(c.list("params"), c.list("grads"), c.list("sums"), steps, adagrad_options(c), step_options(c)); });
+  };
   table["rmsprop_"] = [](Call& c) {
-    rmsprop_(c.list("params"), c.list("grads"), c.list("square_avgs"), c.list("momentum_buffers"), c.list("grad_avgs"), c["steps"], rmsprop_options(c),
-             step_options(c));
+    with_steps(c, [&](const auto& steps) {
+      rmsprop_(c.list("params"), c.list("grads"), c.list("square_avgs"), c.list("momentum_buffers"), c.list("grad_avgs"), steps, rmsprop_options(c),
+               step_options(c));
+    });
   };
 }
 

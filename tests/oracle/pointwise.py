@@ -462,6 +462,24 @@ def results_of_other_dtypes(c):
     c.same(got, cast_reference(value.contiguous(), dtype), MAP + ", MapOptions::dtype", f"{which} of {[a_name, b_name]} to {dtype}: ")
 
 
+@case(30, covers=["foreach_map"], sharp=True)
+def lists(c):
+    """A lambda over lists of tensors is map's at each place; a list of single numbers goes with any shape."""
+    which = c.pick(["chain", "select"])
+    shapes = [c.shape(elements=400) for _ in range(c.integer(1, 6))]
+    x = [c.tensor(s, "f32", "normal", expand=False) for s in shapes]
+    single = c.chance(0.3) and any(t.numel() != 1 for t in x)
+    y = [c.tensor([], "f32", "normal", strides=False) if single else c.tensor(s, "f32", "normal") for s in shapes]
+    want = [lambda_of(which, a, b.expand(a.shape)) for a, b in zip(x, y)]
+    if c.chance(0.5):
+        back = c.call("foreach_map", back=[f"x.{i}" for i in range(len(x))], x=x, y=y, out=1, **{"lambda": which}).back
+        got = [back[f"x.{i}"] for i in range(len(x))]
+    else:
+        got = list(c.call("foreach_map", x=x, y=y, **{"lambda": which}))
+    for i, (mine, theirs) in enumerate(zip(got, want, strict=True)):
+        c.same(mine, theirs, "clutch/foreach.hpp, Determinism", f"place {i} of {len(x)}, {which}: ")
+
+
 @case(40, covers=["silu", "softplus", "gelu"])
 def activations(c):
     function = c.pick(["silu", "softplus", "gelu", "gelu_tanh"])

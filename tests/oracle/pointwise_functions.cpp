@@ -245,6 +245,18 @@ void add_lambdas(Functions& table) {
     const std::vector<Tensor> inputs = c.list("inputs"), outputs = c.list("outputs");
     map_out(outputs, lambda(c, inputs), inputs, map_options(c));
   };
+  // Lists of as many tensors, x.* and y.*; with "out" into x.*.
+  table["foreach_map"] = [](Call& c) {
+    const std::vector<Tensor> x = c.list("x"), y = c.list("y");
+    const std::vector<Tensor> first{x.at(0), y.at(0)};
+    const ExprFunction f = lambda(c, first);
+    const std::span<const Tensor> inputs[] = {x, y};
+    if (c.flag("out")) {
+      foreach_map_out(std::span(inputs).first(1), f, inputs);
+      return;
+    }
+    for (const std::vector<Tensor>& list : foreach_map(f, inputs)) c.give(list);
+  };
   table["map_backward"] = [](Call& c) {
     const std::vector<Tensor> inputs = c.list("inputs"), grads = c.list("grads");
     c.give(map_backward(grads, lambda(c, inputs), inputs));

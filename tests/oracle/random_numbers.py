@@ -136,6 +136,65 @@ def normals(c):
         c.true(reply.values["offset"] == offset + chunk_blocks(n, name), f"the generator's offset is {reply.values['offset']}", RANDOM)
 
 
+def keeps_rest(c, reply, source, offset, n, name):
+    if "generator_seed" in source:
+        c.true(reply.values["offset"] == offset + chunk_blocks(n, name), f"the generator's offset is {reply.values['offset']}", RANDOM)
+
+
+@case(60, covers=["random_", "bernoulli_", "exponential_", "randperm"])
+def draws(c):
+    """Whole numbers, chances, waiting times and permutations, of the words of numbers."""
+    shape = c.shape(elements=2000)
+    n = math.prod(shape)
+    source, seed, offset = pick_source(c)
+    wide, narrow = uniform_words(seed, offset, n, "f64"), uniform_words(seed, offset, n, "f32")
+    name = c.pick(["i8", "u8", "i16", "i32", "i64", "f32", "f16", "bf16"])
+    largest = {"i8": 127, "u8": 255, "i16": 2**15 - 1, "i32": 2**31 - 1, "i64": 2**63 - 1, "f32": 2**24, "f16": 2**11, "bf16": 2**8}[name]
+    least = 0 if name == "u8" else -largest
+    low = c.pick([0, least, least // 2, c.integer(max(least, -100), 50)])
+    high = c.pick([largest, min(largest, low + 1), min(largest, low + c.integer(1, 200)), max(low + 1, largest // 3)])
+    high = min(high, low + 2**63 - 1)
+    x = c.tensor(shape, name, expand=False)
+    reply = c.call("random_", back=["self"], self=x, to=high, **{"from": low}, **source)
+    want = [low + ((int(w) * (high - low)) >> 64) for w in wide]
+    c.same(reply.back["self"], torch.tensor(want, dtype=torch.int64).reshape(shape).to(x.dtype), RANDOM + ", random_", f"{name} in [{low}, {high}): ")
+    unchanged(c, x, reply.back["self"], RANDOM)
+    keeps_rest(c, reply, source, offset, n, "f64")
+    u = torch.from_numpy((narrow >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+    x = c.tensor(shape, c.pick(["f32", "bf16", "bool", "i32", "u8"]), expand=False)
+    p = c.pick([0.0, 1.0, 0.5, 0.1, 1e-3])
+    reply = c.call("bernoulli_", back=["self"], self=x, p=p, **source)
+    c.same(reply.back["self"], (u < np.float32(p)).to(x.dtype), RANDOM + ", bernoulli_", f"p {p}: ")
+    keeps_rest(c, reply, source, offset, n, "f32")
+    chances = torch.from_numpy(c.rng.random(shape[-1:] if c.chance(0.5) else shape).astype(np.float32))
+    reply = c.call("bernoulli_", back=["self"], self=x, probabilities=chances, **source)
+    c.same(reply.back["self"], (u < chances).to(x.dtype), RANDOM + ", bernoulli_ of tensors")
+    rate = c.pick([1.0, 0.25, 7.0])
+    x = c.tensor(shape, "f32", "normal", expand=False)
+    reply = c.call("exponential_", back=["self"], self=x, **{"lambda": rate}, **source)
+    exact = -np.log1p(-u.double().numpy()) / rate
+    c.near(reply.back["self"], exact, 1.35 * unit(exact, "f32"), RANDOM + ", exponential_, Accuracy: 1.35 ulp")
+    count = c.pick([0, 1, 2, 100, 3000])
+    got = c.call("randperm", n=count, **source)[0]
+    order = np.argsort(uniform_words(seed, offset, count, "f64"), kind="stable") if count else np.zeros(0, dtype=np.int64)
+    c.same(got, torch.from_numpy(order.astype(np.int64)), RANDOM + ", randperm", f"{count}: ")
+
+
+@case(30, covers=["random_uniform"], sharp=True)
+def traced_draws(c):
+    """Dropout in one function, whatever the layout: element i of row-major order has rand()'s number i."""
+    shape = c.shape(elements=3000)
+    n = math.prod(shape)
+    source, seed, offset = pick_source(c)
+    x = c.tensor(shape, "f32", "normal")
+    u = torch.from_numpy((uniform_words(seed, offset, n, "f32") >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+    p = c.pick([0.1, 0.5, 0.0])
+    reply = c.call("random_uniform", x=x, p=p, **source)
+    c.same(reply[1], u, "clutch/expr.hpp, random_uniform, Numbers")
+    c.same(reply[0], torch.where(u < np.float32(p), 0 * x, x * 2), "clutch/expr.hpp, random_uniform: dropout")
+    keeps_rest(c, reply, source, offset, n, "f32")
+
+
 @case(6, covers=[])
 def distributions(c):
     """Kolmogorov's test at 1e-7, of many numbers: the words' order and what is made of them."""

@@ -90,6 +90,19 @@ void add_views(Functions& table) {
 
 void add_copies(Functions& table) {
   table["copy_"] = [](Call& c) { copy_(c["destination"], c["source"], copy_options(c)); };
+  table["cat"] = [](Call& c) { c.has("out") ? cat_out(c["out"], c.list("tensors"), c.rank("dim", 0)) : c.give(cat(c.list("tensors"), c.rank("dim", 0))); };
+  table["stack"] = [](Call& c) { c.give(stack(c.list("tensors"), c.rank("dim", 0))); };
+  table["split"] = [](Call& c) { c.give(split(c["x"], c.integer("size", 1), c.rank("dim", 0))); };
+  table["split_copy"] = [](Call& c) {
+    const Dims sizes = c.dims("sizes");
+    c.give(split_copy(c["x"], std::span(sizes.begin(), sizes.end()), c.rank("dim", 0)));
+  };
+  table["foreach_copy_"] = [](Call& c) { foreach_copy_(c.list("destinations"), c.list("sources")); };
+  // The bytes of "from", which has the tensor's sizes and dtype.
+  table["write"] = [](Call& c) {
+    const std::vector<std::uint8_t> bytes = c["from"].to_bytes();
+    c["x"].write(std::as_bytes(std::span(bytes)));
+  };
   table["cast"] = [](Call& c) { c.give(cast(c["x"], *c.dtype("dtype"), copy_options(c))); };
   table["to"] = [](Call& c) { c.give(c["x"].to(*c.dtype("dtype"), {.overflow = overflow(c)})); };
   // The host's own conversions, of one number after another.
@@ -122,6 +135,40 @@ void add_random(Functions& table) {
   table["normal_"] = [](Call& c) {
     const Generator g = generator(c);
     normal_(c["self"], {.mean = c.number("mean", 0), .stddev = c.number("stddev", 1), .seed = seed(c), .generator = g});
+    say_state(c, g);
+  };
+  table["random_"] = [](Call& c) {
+    const Generator g = generator(c);
+    const DrawOptions draw{.seed = seed(c), .generator = g};
+    c.has("from") ? random_(c["self"], c.integer("from", 0), c.integer("to", 1), draw) : random_(c["self"], draw);
+    say_state(c, g);
+  };
+  table["bernoulli_"] = [](Call& c) {
+    const Generator g = generator(c);
+    const DrawOptions draw{.seed = seed(c), .generator = g};
+    c.has("probabilities") ? bernoulli_(c["self"], c["probabilities"], draw) : bernoulli_(c["self"], c.number("p", 0.5), draw);
+    say_state(c, g);
+  };
+  table["exponential_"] = [](Call& c) {
+    const Generator g = generator(c);
+    exponential_(c["self"], c.number("lambda", 1), {.seed = seed(c), .generator = g});
+    say_state(c, g);
+  };
+  table["randperm"] = [](Call& c) {
+    const Generator g = generator(c);
+    c.give(randperm(c.integer("n", 0), {.seed = seed(c), .generator = g}));
+    say_state(c, g);
+  };
+  // Dropout as one traced function, its mask beside it.
+  table["random_uniform"] = [](Call& c) {
+    const Generator g = generator(c);
+    const double p = c.number("p", 0.5);
+    const auto f = [&](Expr x) {
+      const Expr u = seed(c) ? random_uniform(*seed(c)) : random_uniform(g);
+      return std::array{select(u < param(p), 0 * x, x * 2.0), u};
+    };
+    const auto made = map(f, {c["x"]});
+    c.give(std::vector{made[0], made[1]});
     say_state(c, g);
   };
   const auto options = [](const Call& c, const Generator& g) {

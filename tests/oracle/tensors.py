@@ -87,6 +87,57 @@ def views_refused(c):
         c.same(got[0], x[..., 1:2], TENSOR, "slice by the largest step: ")
 
 
+@case(60, covers=["cat", "stack", "split", "split_copy", "foreach_copy_"], sharp=True)
+def joins(c):
+    """cat, stack and split of several dtypes, with strides, empty tensors and legacy ones of shape (0,)."""
+    source = "clutch/ops/cat.hpp"
+    plain = [n for n in ALL if n not in PACKED_BITS and (c.traits["fp64"] or n not in ("f64", "c128"))]
+    f8 = [n for n in plain if n.startswith("f8")]
+    name = c.pick(plain)
+    rank = c.integer(1, 4)
+    dim = c.integer(0, rank - 1)
+    signed = dim - rank if c.chance(0.5) else dim
+    base = [c.integer(1, 6) for _ in range(rank)]
+    mixed = c.chance(0.3) and name not in f8
+    parts = []
+    for _ in range(c.integer(1, 5)):
+        shape = [c.integer(0, 7) if d == dim else n for d, n in enumerate(base)]
+        parts.append(c.tensor(shape, c.pick([n for n in plain if n not in f8]) if mixed else name))
+    if c.chance(0.2):
+        parts.insert(c.integer(0, len(parts)), c.tensor([0], name, strides=False))
+    real = [p for p in parts if list(p.shape) != [0]] or parts
+    want_dtype = parts[0].dtype
+    for p in parts[1:]:
+        want_dtype = torch.promote_types(want_dtype, p.dtype)
+    want = torch.cat([p.to(want_dtype) if p.dtype != want_dtype else p for p in real], dim if real is not parts or rank == 1 or len(real[0].shape) > dim else 0)
+    if not (want_dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64) and any(p.dtype.is_floating_point for p in parts)):
+        c.same(c.call("cat", tensors=parts, dim=signed)[0], want, source + ", cat", f"{[str(p.dtype) for p in parts]} along {dim}: ")
+    equal = [c.tensor(base, name) for _ in range(c.integer(1, 5))]
+    at = c.integer(-rank - 1, rank)
+    c.same(c.call("stack", tensors=equal, dim=at)[0], torch.stack(equal, at), source + ", stack", f"{name} at {at}: ")
+    x = c.tensor(base, name)
+    size = c.integer(1, 8)
+    for i, (mine, theirs) in enumerate(zip(c.call("split", x=x, size=size, dim=signed), torch.split(x, size, dim), strict=True)):
+        c.same(mine, theirs, source + ", split", f"part {i}: ")
+    cut = sorted(c.integer(0, base[dim]) for _ in range(2))
+    sizes = [cut[0], cut[1] - cut[0], base[dim] - cut[1]]
+    for i, (mine, theirs) in enumerate(zip(c.call("split_copy", x=x, sizes=sizes, dim=signed), torch.split(x, sizes, dim), strict=True)):
+        c.same(mine, theirs, source + ", split_copy", f"part {i} of {sizes}: ")
+    targets = [c.tensor(p.shape, p_name) for p, p_name in ((e, name) for e in equal)]
+    back = c.call("foreach_copy_", back=[f"destinations.{i}" for i in range(len(equal))], destinations=targets, sources=equal).back
+    for i, e in enumerate(equal):
+        c.same(back[f"destinations.{i}"], e, source + ", foreach_copy_", f"{name}: ")
+
+
+@case(20, covers=["write"], sharp=True)
+def writes(c):
+    """Tensor::write into tensors of any strides."""
+    name = c.pick(ALL if c.traits["fp64"] else [n for n in ALL if n not in ("f64", "c128")])
+    x = c.tensor(c.shape(0, 4), name)
+    given = c.tensor(x.shape, name, strides=False)
+    c.same(c.call("write", back=["x"], x=x, **{"from": given}).back["x"], given, TENSOR + ", write", f"{name}: ")
+
+
 @case(30, covers=["promote_types", "result_type", "broadcast_shapes"])
 def promotion(c):
     source = "clutch/dtype.hpp and clutch/tensor.hpp, PyTorch's rules"

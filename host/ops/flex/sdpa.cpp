@@ -158,15 +158,22 @@ SdpaResult sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOpt
 }
 
 FlexGradients sdpa_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result, const SdpaOptions& options,
-                            const Stream& given) {
+                            const FlexBackwardOptions& backward, const Stream& given) {
   detail::OpName named("attention::sdpa_backward");
   const Tensor* all[] = {&q, &k, &v};
   Stream stream = detail::resolve_stream(given, detail::common_runtime(all, kOp), kOp);
   const Call c = arrange(q, k, v, options, stream);
   auto lines = [&](const Tensor& t) { return c.missing == 0 ? t : c.missing == 1 ? t.unsqueeze(1) : t.unsqueeze(0).unsqueeze(0); };
   const FlexResult results{.out = with_heads(result.out, q.rank()), .lse = lines(result.lse), .dropout_state = result.dropout_state};
-  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, {}, stream);
+  FlexBackwardOptions with_lines = backward;
+  if (backward.grad_lse.defined()) with_lines.grad_lse = lines(backward.grad_lse);
+  FlexGradients made = flex_backward(with_heads(grad_out, q.rank()), c.q, c.k, c.v, results, c.flex, with_lines, stream);
   for (Tensor* t : {&made.q, &made.k, &made.v}) *t = without_heads(*t, c.missing);
+  // The mask that the score mod captured has dimensions that the caller's may lack.
+  const bool numbers = options.attn_mask.defined() && options.attn_mask.dtype() != DType::boolean;
+  if (backward.captured_gradients && numbers && made.captured.empty())  // a mask without elements
+    made.captured.push_back(zeros(options.attn_mask.sizes(), {.dtype = options.attn_mask.dtype(), .device = stream.device()}, stream));
+  for (Tensor& t : made.captured) t = t.reshape(options.attn_mask.sizes());
   return made;
 }
 
@@ -177,9 +184,9 @@ void sdpa_out(const SdpaResult& out, const Tensor& q, const Tensor& k, const Ten
   detail::store(all, kOp, stream);
 }
 void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v, const SdpaResult& result,
-                       const SdpaOptions& options, const Stream& stream) {
+                       const SdpaOptions& options, const FlexBackwardOptions& backward, const Stream& stream) {
   detail::OpName named("attention::sdpa_backward_out");
-  detail::store_gradients(out, sdpa_backward(grad_out, q, k, v, result, options, stream), kOp, stream);
+  detail::store_gradients(out, sdpa_backward(grad_out, q, k, v, result, options, backward, stream), kOp, stream);
 }
 
 }}}  // namespace clutch::v0::attention

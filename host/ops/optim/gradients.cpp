@@ -113,7 +113,7 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
 optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op) {
   if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm must be at least 0, got {}", max_norm));
   memory_.set_written({}, op);
-  memory_.check(scales, {{options.grad_scale, "grad_scale"}}, op);
+  memory_.check(scales, std::array{MemoryRange(options.grad_scale, "grad_scale")}, op);
   const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;
   auto plan_of = [&](OptimAid aid) -> const BuiltPlan& { return plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, aid}, {}); };
   const BuiltPlan &partial_plan = plan_of(OptimAid::norm_chunks), &total_plan = plan_of(OptimAid::norm_total);
@@ -142,7 +142,7 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
 void GradientList::check(const Tensor& found, const Tensor& scale, const Stream& stream, const char* op) {
   bool scales = scale.defined();
   memory_.set_written({{found, "found_inf"}}, op);
-  memory_.check(scales, {{scale, "scale"}}, op);
+  memory_.check(scales, std::array{MemoryRange(scale, "scale")}, op);
   const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, {}, scales ? OptimAid::unscale : OptimAid::check}, {});
   place(stream);
   Encoder encoder(stream, op);

@@ -42,10 +42,11 @@ struct OptimGroup {
   std::vector<Tensor> params;
   std::vector<Tensor> columns;  ///< of all rows: states, then the f32 master weights
   std::vector<std::string> names;
-  Tensor steps;            ///< own counters: one for each item of each chunk, equal for all of a parameter; a caller's lists: one for each parameter
-  std::int64_t items = 1;  ///< of a chunk
-  Tensor sizes, chunks;    ///< of parameters; pairs of a row and a chunk of it
-  Tensor numbers;          ///< indices of parameters, for random bits that depend on them
+  Tensor steps;                 ///< own counters: one for each item of each chunk, equal for all of a parameter; a caller's lists: one for each parameter
+  std::vector<Tensor> step_of;  ///< a caller's lists, in the place of `steps`: the number of each parameter's step
+  std::int64_t items = 1;       ///< of a chunk
+  Tensor sizes, chunks;         ///< of parameters; pairs of a row and a chunk of it
+  Tensor numbers;               ///< indices of parameters, for random bits that depend on them
   bool counts = true;
   std::vector<std::int64_t> first_chunk;  ///< for each row its first chunk, then the number of chunks
   std::vector<OptimPart> parts;
@@ -62,6 +63,8 @@ struct OptimGroup {
 struct OptimLists {
   std::vector<Tensor> columns;
   Tensor steps;
+  std::vector<Tensor> step_of;
+  bool counted() const { return steps.defined() || !step_of.empty(); }
 };
 
 /// Tensors cut into chunks.
@@ -78,8 +81,8 @@ void check_optim_range(bool fine, const char* op, std::string_view what, std::st
 void check_optim_gradients(const OptimGroup& g, std::span<const Tensor> grads, StepMemory& memory);
 /// Adds what each step of a group writes, except gradients.
 void add_written(std::vector<MemoryRange>& ranges, const OptimGroup& g);
-/// Errors: invalid_overlap. `steps` is the caller's, or undefined.
-void check_step_memory(StepMemory& memory, const optim::StepOptions& options, const Tensor& steps, const char* op);
+/// Errors: invalid_overlap. `steps` are the caller's.
+void check_step_memory(StepMemory& memory, const optim::StepOptions& options, std::span<const Tensor> steps, const char* op);
 /// Checks that t is undefined, or f32 with one or `most` elements. Errors: invalid_dtype, invalid_shape.
 void check_device_scalar(const Tensor& t, std::int64_t most, const char* what, const char* op);
 /// Errors: invalid_dtype, invalid_shape.
@@ -96,8 +99,15 @@ struct OptimState {
   std::span<const Tensor> tensors;
   bool wanted = true;
 };
+/// A caller's numbers of steps: of all parameters in one tensor, or a tensor for each.
+struct OptimSteps {
+  OptimSteps(const Tensor& of_all) : tensors(&of_all, 1), together(true) {}
+  OptimSteps(std::span<const Tensor> of_each) : tensors(of_each) {}
+  std::span<const Tensor> tensors;
+  bool together = false;
+};
 /// A step over the caller's lists.
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
-                      const Tensor& steps, const optim::StepOptions& options, const Stream& stream);
+                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& stream);
 
 }}}  // namespace clutch::v0::detail

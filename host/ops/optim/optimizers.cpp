@@ -32,7 +32,7 @@ void load_state_into(const std::map<std::string, Tensor>& own, const std::map<st
   for (const auto& [name, tensor] : own) {
     const MemoryRange range(given.at(name), "a given state");
     const bool itself = range.same_bytes(MemoryRange(tensor, "")) && given.at(name).is_contiguous();
-    if (!itself) memory.check(false, {range}, op);
+    if (!itself) memory.check(false, std::span(&range, 1), op);
   }
   for (const auto& [name, tensor] : own) copy_(tensor, given.at(name), {}, stream);
 }
@@ -250,29 +250,58 @@ OptimHyper hyper_of(const RMSpropOptions& o) {
 
 }  // namespace
 
-void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momentum_buffers, const Tensor& steps,
-          const SGDOptions& options, const StepOptions& step_options, const Stream& stream) {
+namespace {
+
+using List = std::span<const Tensor>;
+
+void sgd_with(List params, List grads, List momentum_buffers, const detail::OptimSteps& steps, const SGDOptions& options, const StepOptions& step_options,
+              const Stream& stream) {
   detail::OpName named("optim::sgd_");
-  OptimHyper h = hyper_of(options);
+  const OptimHyper h = hyper_of(options);
   detail::step_optim_lists(h, params, grads, {{momentum_buffers, h.buffer}}, steps, step_options, stream);
 }
-void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
-           std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps, const AdamOptions& options, const StepOptions& step_options, const Stream& stream) {
-  detail::OpName named("optim::adam_");
-  OptimHyper h = hyper_of(options);
+void adam_with(const char* op, const OptimHyper& h, List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs,
+               const detail::OptimSteps& steps, const StepOptions& step_options, const Stream& stream) {
+  detail::OpName named(op);
   detail::step_optim_lists(h, params, grads, {{exp_avgs}, {exp_avg_sqs}, {max_exp_avg_sqs, h.extra}}, steps, step_options, stream);
 }
-void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums, const Tensor& steps, const AdagradOptions& options,
-              const StepOptions& step_options, const Stream& stream) {
+void adagrad_with(List params, List grads, List sums, const detail::OptimSteps& steps, const AdagradOptions& options, const StepOptions& step_options,
+                  const Stream& stream) {
   detail::OpName named("optim::adagrad_");
   detail::step_optim_lists(hyper_of(options), params, grads, {{sums}}, steps, step_options, stream);
 }
-void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
-              std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
+void rmsprop_with(List params, List grads, List square_avgs, List momentum_buffers, List grad_avgs, const detail::OptimSteps& steps,
+                  const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
   detail::OpName named("optim::rmsprop_");
-  OptimHyper h = hyper_of(options);
+  const OptimHyper h = hyper_of(options);
   detail::step_optim_lists(h, params, grads, {{square_avgs}, {momentum_buffers, h.buffer}, {grad_avgs, h.extra}}, steps, step_options, stream);
 }
+
+}  // namespace
+
+// Each step comes in two forms, by the type of its steps.
+#define CLUTCH_STEPS(Steps)                                                                                                                                  \
+  void sgd_(List params, List grads, List momentum_buffers, Steps steps, const SGDOptions& options, const StepOptions& step_options, const Stream& stream) { \
+    sgd_with(params, grads, momentum_buffers, steps, options, step_options, stream);                                                                         \
+  }                                                                                                                                                          \
+  void adam_(List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs, Steps steps, const AdamOptions& options,                        \
+             const StepOptions& step_options, const Stream& stream) {                                                                                        \
+    adam_with("optim::adam_", hyper_of(options), params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                        \
+  }                                                                                                                                                          \
+  void adamw_(List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs, Steps steps, const AdamWOptions& options,                      \
+              const StepOptions& step_options, const Stream& stream) {                                                                                       \
+    adam_with("optim::adamw_", hyper_of(options), params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                       \
+  }                                                                                                                                                          \
+  void adagrad_(List params, List grads, List sums, Steps steps, const AdagradOptions& options, const StepOptions& step_options, const Stream& stream) {     \
+    adagrad_with(params, grads, sums, steps, options, step_options, stream);                                                                                 \
+  }                                                                                                                                                          \
+  void rmsprop_(List params, List grads, List square_avgs, List momentum_buffers, List grad_avgs, Steps steps, const RMSpropOptions& options,                \
+                const StepOptions& step_options, const Stream& stream) {                                                                                     \
+    rmsprop_with(params, grads, square_avgs, momentum_buffers, grad_avgs, steps, options, step_options, stream);                                             \
+  }
+CLUTCH_STEPS(const Tensor&)
+CLUTCH_STEPS(List)
+#undef CLUTCH_STEPS
 
 #define CLUTCH_OPTIMIZER(Name)                                                                                                                                \
   Name::Name(std::vector<Tensor> params, const Name##Options& options, const Stream& stream) : Optimizer(std::make_unique<State>("optim::" #Name "::step")) { \

@@ -77,7 +77,7 @@ void StepMemory::set_gradient(std::size_t i, const Tensor& gradient, std::size_t
   apart_ = sorted_ = false;
 }
 
-void StepMemory::check(bool writes_gradients, std::initializer_list<MemoryRange> reads, const char* op) {
+void StepMemory::check(bool writes_gradients, std::span<const MemoryRange> reads, const char* op) {
   std::size_t place = 0;
   if (!apart_)
     for (const MemoryRange& gradient : gradients_) check_against(written_, gradient, place, op);

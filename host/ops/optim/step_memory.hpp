@@ -3,7 +3,7 @@
 #include <clutch/tensor.hpp>
 
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +34,7 @@ class StepMemory {
   void set_count(std::size_t gradients);
   void set_gradient(std::size_t i, const Tensor& gradient, std::size_t number);
   /// Errors: invalid_overlap if a gradient or a range of `reads` shares memory with what is written; if `writes_gradients`, gradients count as written.
-  void check(bool writes_gradients, std::initializer_list<MemoryRange> reads, const char* op);
+  void check(bool writes_gradients, std::span<const MemoryRange> reads, const char* op);
 
  private:
   std::vector<MemoryRange> written_, gradients_, sorted_gradients_;

@@ -61,7 +61,8 @@ Tensor place_of(const char* name, Reduce op, const Tensor* out, const Tensor& gi
   detail::OpName named(name);
   if (options.dims.rank() > 1) throw Error(ErrorCode::invalid_argument, name, fmt::format("dims must be one dimension or none, got {}", options.dims.rank()));
   if (!options.after.empty() || !options.dtype.empty()) throw Error(ErrorCode::invalid_argument, name, "`after` and dtype must be left out, got one of them");
-  bool all = options.dims.empty();
+  if (given.rank() == 0) detail::marked_dims(options.dims, 0, name);
+  const bool all = options.dims.empty() || given.rank() == 0;
   Tensor x = all ? given.reshape({-1}) : given;
   int dim = all ? 0 : static_cast<int>(options.dims[0]);
   ReduceOptions searched{.dims = {dim}, .keepdim = true};

@@ -19,7 +19,8 @@ struct CopyOptions {
 ///   saturates; integer to integer keeps the low bits; anything to bool is "not equal 0"; real to complex has imaginary
 ///   part 0, complex to real drops it. NaN payloads are not kept (f16, bf16 and f32 give quiet NaNs).
 ///   Equal dtypes keep their values, Inf of f8e5m2 with Overflow::saturate too.
-/// In place: destination may be source element for element; partial overlap is an Error.
+/// In place: destination may be source element for element, or have its elements between source's; another overlap is
+///   an Error.
 /// Errors: invalid_shape, device_mismatch (copy between devices with Tensor::to), invalid_overlap; not_supported for
 ///   f64 or c128 arithmetic without fp64; invalid_dtype for casts of packed dtypes.
 /// Stream: never waits.

@@ -386,24 +386,51 @@ CLUTCH_API void update_scale_(const Tensor& scale, const Tensor& growth_tracker,
                               const GradScalerOptions& options = {}, const Stream& stream = {});
 /// One step over lists of the caller's, as PyTorch's _fused_adam_. All else as Optimizer.
 /// Shapes: parameters, gradients and states in the same order, contiguous, of one shape each. Lists of states that the
-///   options do not use may be empty.
-/// Steps: `steps` (parameters), f32, is the number of this step for each parameter, from 1 on. As in PyTorch, callers
-///   count before the call, and back where found_inf was set.
+///   options do not use may be empty. An undefined gradient leaves its parameter and its states as they are.
+/// Steps: `steps`, f32, is the number of this step for each parameter, from 1 on: a tensor of (parameters), or a list
+///   of tensors of one element, as PyTorch's state_steps, which may be one tensor for several parameters. As in
+///   PyTorch, callers count before the call, and back where found_inf was set; the call only reads them.
 /// Numbers: a parameter's number is its place in the list.
+/// Bits: those of the classes from the same states at the same step, in either form.
 /// Launches: as Optimizer, but the table of addresses is made at each call.
 /// Not offered: Precision::master, Rounding::kahan and StepOptions::max_norm.
+/// Errors: besides those of Optimizer, invalid_argument for a list of steps of another length, invalid_dtype and
+///   invalid_shape for steps of another dtype or count, not_supported for what is not offered.
 CLUTCH_API void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads,
                      std::span<const Tensor> momentum_buffers, const Tensor& steps, const SGDOptions& options = {},
                      const StepOptions& step_options = {}, const Stream& stream = {});
+CLUTCH_API void sgd_(std::span<const Tensor> params, std::span<const Tensor> grads,
+                     std::span<const Tensor> momentum_buffers, std::span<const Tensor> steps,
+                     const SGDOptions& options = {}, const StepOptions& step_options = {}, const Stream& stream = {});
 CLUTCH_API void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
                       std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs, const Tensor& steps,
                       const AdamOptions& options = {}, const StepOptions& step_options = {}, const Stream& stream = {});
+CLUTCH_API void adam_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
+                      std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs,
+                      std::span<const Tensor> steps, const AdamOptions& options = {},
+                      const StepOptions& step_options = {}, const Stream& stream = {});
+CLUTCH_API void adamw_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
+                       std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs,
+                       const Tensor& steps, const AdamWOptions& options = {}, const StepOptions& step_options = {},
+                       const Stream& stream = {});
+CLUTCH_API void adamw_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
+                       std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs,
+                       std::span<const Tensor> steps, const AdamWOptions& options = {},
+                       const StepOptions& step_options = {}, const Stream& stream = {});
 CLUTCH_API void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums,
                          const Tensor& steps, const AdagradOptions& options = {}, const StepOptions& step_options = {},
                          const Stream& stream = {});
+CLUTCH_API void adagrad_(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums,
+                         std::span<const Tensor> steps, const AdagradOptions& options = {},
+                         const StepOptions& step_options = {}, const Stream& stream = {});
 CLUTCH_API void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads,
                          std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
                          std::span<const Tensor> grad_avgs, const Tensor& steps, const RMSpropOptions& options = {},
                          const StepOptions& step_options = {}, const Stream& stream = {});
+CLUTCH_API void rmsprop_(std::span<const Tensor> params, std::span<const Tensor> grads,
+                         std::span<const Tensor> square_avgs, std::span<const Tensor> momentum_buffers,
+                         std::span<const Tensor> grad_avgs, std::span<const Tensor> steps,
+                         const RMSpropOptions& options = {}, const StepOptions& step_options = {},
+                         const Stream& stream = {});
 
 }}}  // namespace clutch::v0::optim

@@ -62,6 +62,65 @@ CLUTCH_API void uniform_(const Tensor& self, const UniformOptions& options = {},
 /// Source: Tensor.normal_ of PyTorch 2.12; G. E. P. Box and M. E. Muller, 1958.
 CLUTCH_API void normal_(const Tensor& self, const NormalOptions& options = {}, const Stream& stream = {});
 
+/// Where a call's numbers come from: a seed alone, else a generator, else the default one.
+struct DrawOptions {
+  std::optional<std::uint64_t> seed = {};
+  Generator generator = {};
+};
+struct PermutationOptions {
+  DType dtype = DType::i64;
+  Device device = {};  ///< empty: the current device
+  std::optional<std::uint64_t> seed = {};
+  Generator generator = {};
+};
+
+/// Fills self, in row-major order, with whole numbers of a uniform distribution in [from, to): from + floor(bits (to -
+/// from) / 2^64), where bits are random_bits() of the element. Each number is within (to - from) / 2^64 of as likely
+/// as every other.
+/// Without bounds: from 0 to the dtype's largest integer, both included; of floats to 2^24 (f32), 2^53 (f64), 2^11
+///   (f16) and 2^8 (bf16).
+/// Shapes: any, any strides.
+/// Dtypes: integers, bool, f32, f64, f16, bf16.
+/// Determinism: equal bits on every device.
+/// Errors: invalid_argument unless from < to, both are numbers of the dtype (of floats up to the powers of two above,
+///   exactly) and to - from is below 2^63; invalid_dtype; device_mismatch; invalid_overlap; not_supported for f64
+///   without fp64.
+/// Stream: never waits.
+/// Source: Tensor.random_ of PyTorch 2.12; the numbers are not PyTorch's.
+CLUTCH_API void random_(const Tensor& self, std::int64_t from, std::int64_t to, const DrawOptions& options = {},
+                        const Stream& stream = {});
+CLUTCH_API void random_(const Tensor& self, const DrawOptions& options = {}, const Stream& stream = {});
+
+/// Fills self with 1 where random_uniform() of the element is below p, else with 0: with probability p, up to 2^-24.
+/// Probabilities of a tensor, which broadcasts to self's shape, are its elements; f64 ones are met up to 2^-53. Above 1
+/// counts as 1, below 0 and NaN as 0.
+/// Shapes, Dtypes, Determinism and Stream as random_().
+/// Errors: invalid_argument unless 0 <= p <= 1; invalid_shape; invalid_dtype for probabilities that are not f32, f64,
+///   f16 or bf16; as random_().
+/// Source: Tensor.bernoulli_ of PyTorch 2.12.
+CLUTCH_API void bernoulli_(const Tensor& self, double p = 0.5, const DrawOptions& options = {},
+                           const Stream& stream = {});
+CLUTCH_API void bernoulli_(const Tensor& self, const Tensor& p, const DrawOptions& options = {},
+                           const Stream& stream = {});
+
+/// Fills self with numbers of an exponential distribution: -log1p(-u) / lambda, where u is random_uniform() of the
+/// element, f64 for f64. 0 has the probability 2^-24 (2^-53), the largest number is 16.7 / lambda (36.8 / lambda).
+/// Shapes, Determinism and Stream as random_(). Dtypes: f32, f64, f16, bf16; rounded once.
+/// Accuracy: 1.35 ulp of the exact formula of the rounded lambda.
+/// Errors: invalid_argument unless lambda is above 0 and finite; as random_().
+/// Source: Tensor.exponential_ of PyTorch 2.12.
+CLUTCH_API void exponential_(const Tensor& self, double lambda = 1, const DrawOptions& options = {},
+                             const Stream& stream = {});
+
+/// A random order of the numbers 0 to n - 1: that of random_bits() of n elements, of which equal ones keep theirs.
+/// Dtypes: integers, f32, f64, f16, bf16, whose largest exact integer is at least n - 1.
+/// Determinism: equal on every device.
+/// Scratch: 40 n bytes.
+/// Errors: invalid_argument for n below 0, from 2^31 on, or past the dtype's integers; invalid_dtype; device_mismatch.
+/// Stream: never waits.
+/// Source: torch.randperm of PyTorch 2.12.
+CLUTCH_API Tensor randperm(std::int64_t n, const PermutationOptions& options = {}, const Stream& stream = {});
+
 /// A new tensor of uniform_ in [0, 1).
 CLUTCH_API Tensor rand(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
 /// A new tensor of normal_ with mean 0 and standard deviation 1.

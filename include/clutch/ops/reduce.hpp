@@ -24,7 +24,7 @@ struct ReduceOptions {
 /// Reduces a traced function of broadcast tensors over dimensions, as in
 /// reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).
 /// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs and 4 positions,
-///   which are those of the broadcast shape.
+///   which are those of the broadcast shape. Inputs of rank 0 count as of one dimension.
 /// Dtypes: as map's inputs. Floats are f64 f32 f16 bf16; integers i64 i32 i16 i8 u8.
 ///   sum and prod: floats accumulate in f32 (f64 for f64), integers and bool in i64, which wraps.
 ///   mean: floats likewise; integers and bool are made f32 first, so that no mean wraps, whatever `dtype` is.

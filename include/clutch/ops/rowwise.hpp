@@ -84,7 +84,7 @@ struct RowwiseOptions {
 /// Computes totals over each row and elements made of them, in one launch (a few long rows: one for each total and one
 /// for the elements), as in rowwise([](Row& row, Expr x) { Expr e = exp(x - row.max(x)); return e / row.sum(e); }, {x})
 /// Shapes: the inputs broadcast; element outputs have that shape, results have it with size 1 in `dims`. Elements
-///   first, then results. At most 12 tensors in all.
+///   first, then results. At most 12 tensors in all. Inputs of rank 0 are one row of one element, with dims 0 or -1.
 /// Dtypes: as map's; totals accumulate in f32, in f64 if an input is f64.
 /// In place: an element output may be an input that has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout; totals are added in reduce()'s order.
