@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort, topk: lines of x are cut into runs, each of which is sorted; runs are merged by twos until a line is one. A run keeps `keep` entries at most, all that
 // a result needs. Each merge is cut into tasks by merge paths (Green, McColl, Bader: GPU merge path), and each task writes its own places: no atomics.
-//   sort_runs, sort_merge        an item owns a run or a part of one. Runs are sorted by insertion or by digits, least significant first; where few are kept,
-//                                entries below the keep-th so far are collected, and sorted when the buffer is full. No local memory.
+//   sort_runs, sort_merge        an item owns a run or a part of one. Runs are sorted by insertion or by digits, least significant first. Where few are kept,
+//                                entries below the keep-th so far are inserted, or collected, and sorted when the buffer is full. No local memory.
+//   sort_bundles                 an item owns a bundle of short lines, one in each lane of a vector, which a network sorts (Batcher's merge exchange; Knuth, The
+//                                Art of Computer Programming 3, 5.2.2 M). Packed entries alone, all of which differ: any network is stable.
 //   sort_tiles, sort_tile_merge  a work-group owns a tile (sort/tiles.clh)
 // An entry is a key and an index. Keys are bits of elements that unsigned integers order; values are made of keys again, but NaN and zeros, which are many bits
 // of one key, are read from x.
 // Needs: CLUTCH_T_BYTES (of an element), CLUTCH_KIND (SORT_*), CLUTCH_INFINITY (bits of infinity, of floats), CLUTCH_BOOL (1: elements count 0 or 1),
-// CLUTCH_WIDE (1: wide entries).
+// CLUTCH_WIDE (1: wide entries); sort_bundles: WIDTH.
 #include "common/launch.clh"
 #include "sort/args.h"
 
@@ -174,6 +176,13 @@ __kernel void sort_runs(SORT_RESULTS, __global uchar* buffers, ulong buffers_off
         for (; i < stop; ++i) {
           const KEY key = key_of(x_line[i], &args);
           if (bounded && key >= bound) continue;
+          if (keep <= SORT_INSERTED) {
+            ulong at = n < keep ? n++ : keep - 1;
+            for (; at > 0 && key < KEY_OF(a[at - 1]); --at) a[at] = a[at - 1];
+            a[at] = MAKE_ENTRY(key, i);
+            bounded = n == keep, bound = KEY_OF(a[n - 1]);
+            continue;
+          }
           if (n == capacity) {
             __global ENTRY* sorted = sort_entries(a, b, count, n, &args);
             if (sorted == b) b = a, a = sorted;
@@ -223,6 +232,43 @@ __kernel void sort_merge(SORT_RESULTS, __global const uchar* from, ulong from_of
       const ENTRY entry = i < a_count ? a[i++] : b[j++];
       STORE_ENTRY(first + at, entry, x_line)
     }
+  }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_sort_bundles
+#include "common/lanes.clh"
+
+__kernel void sort_bundles(SORT_RESULTS, __global uchar* buffers, ulong buffers_offset, __global const uchar* x, ulong x_offset,
+                           CLUTCH_ARGS(SortArgs, args)) {
+  CLUTCH_IF_PREDICATE
+  SORT_BASES
+  __global VUL* v = (__global VUL*)(buffers + buffers_offset) + get_global_id(0) * m;
+  for (ulong line = get_global_id(0) * DWIDTH; line < lines; line += get_global_size(0) * DWIDTH) {
+    const ulong count = min(lines - line, (ulong)DWIDTH);
+    __global ENTRY* entry_of = (__global ENTRY*)v;
+    for (ulong l = 0; l < DWIDTH; ++l) {
+      // Lanes past the last line sort it again.
+      __global const T* x_line = x_of + (line + min(l, count - 1)) * m;
+      for (ulong j = 0; j < m; ++j) entry_of[j * DWIDTH + l] = MAKE_ENTRY(key_of(x_line[j], &args), j);
+    }
+    for (ulong p = args.place / 2; p > 0; p /= 2) {
+      ulong r = 0, distance = p;
+      for (ulong q = args.place / 2;; q /= 2) {
+        for (ulong begin = r; begin + distance < m; begin += 2 * p)
+          for (ulong i = begin; i < min(begin + p, m - distance); ++i) {
+            const VUL low = v[i], high = v[i + distance];
+            v[i] = min(low, high), v[i + distance] = max(low, high);
+          }
+        if (q == p) break;
+        distance = q - p, r = p;
+      }
+    }
+    for (ulong l = 0; l < count; ++l)
+      for (ulong j = 0; j < keep; ++j) {
+        const ENTRY entry = entry_of[j * DWIDTH + l];
+        STORE_ENTRY((line + l) * keep + j, entry, x_of + (line + l) * m)
+      }
   }
 }
 #endif

@@ -54,7 +54,7 @@ Checked validate(const Tensor& x, const Request& request, std::int64_t least = 0
 
 // select ------------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kTiles = "sort_tiles", kItems = "sort_items";
+constexpr std::string_view kTiles = "sort_tiles", kBundles = "sort_bundles", kItems = "sort_items";
 /// By stage.
 constexpr std::array<std::string_view, 2> kEntries{"sort_runs", "sort_merge"}, kTileEntries{"sort_tiles", "sort_tile_merge"};
 
@@ -70,7 +70,20 @@ std::string fits_tiles(const DeviceTraits& traits, const SortProblem& p) {
   return refuses_local_bytes(traits, sort_tile_places(own_entries(p.wide)) * entry_bytes(p.wide) + 2 * sizeof(std::uint64_t));
 }
 
-constexpr std::array<Implementation<SortProblem>, 2> kImplementations{{{kTiles, fits_tiles, of_groups<fits_tiles>}, {kItems, computes}}};
+std::string fits_bundles(const DeviceTraits& traits, const SortProblem& p) {
+  if (p.wide) return "entries must be packed, got wide ones";
+  if (!p.short_lines) return fmt::format("lines must have at most {} elements, got more", SORT_BUNDLED);
+  // A merge exchange of 256 elements goes 36 times over pairs of them; up to eight lanes are loaded and stored.
+  constexpr double kTurns = 36.0 / 2 + 2 * 8;
+  return refuses_long_loops(traits, kTurns * static_cast<double>(SORT_BUNDLED));
+}
+/// Answer of fits_bundles where no caller forces it.
+std::string wants_bundles(const DeviceTraits& traits, const SortProblem& p) {
+  return elementwise_tuning(traits).local == 1 ? fits_bundles(traits, p) : std::string(kNeedsVectors);
+}
+
+constexpr std::array<Implementation<SortProblem>, 3> kImplementations{
+    {{kTiles, fits_tiles, of_groups<fits_tiles>}, {kBundles, fits_bundles, wants_bundles}, {kItems, computes}}};
 
 std::string_view infinity_of(DType dtype) {
   switch (dtype) {
@@ -85,9 +98,11 @@ std::string_view infinity_of(DType dtype) {
 }  // namespace
 
 KernelPlan select(const DeviceTraits& traits, const SortProblem& p, std::string_view forced) {
-  const bool tiles = choose<SortProblem>(kImplementations, traits, p, forced, kOp).name == kTiles;
-  KernelPlan plan{.stem = "sort", .entry = (tiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
-  if (tiles) plan.tuning.local = SORT_ITEMS;
+  const std::string_view chosen = choose<SortProblem>(kImplementations, traits, p, forced, kOp).name;
+  const std::string_view entry = chosen == kBundles ? kBundles : (chosen == kTiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)];
+  KernelPlan plan{.stem = "sort", .entry = entry, .tuning = row_tuning(traits)};
+  if (chosen == kTiles) plan.tuning.local = SORT_ITEMS;
+  if (chosen == kBundles) plan.defines.set("WIDTH", plan.tuning.width);
   const bool is_signed = is_integral(p.dtype) && kDTypes[static_cast<std::size_t>(p.dtype)].is_signed;
   plan.defines.set("CLUTCH_T_BYTES", bits(p.dtype) / 8)
       .set("CLUTCH_KIND", is_floating(p.dtype) ? SORT_FLOATING : is_signed ? SORT_SIGNED : SORT_UNSIGNED)
@@ -104,8 +119,9 @@ namespace {
 /// The plans of a call.
 class Plans {
  public:
-  Plans(Runtime& runtime, DType dtype, bool wide, std::string_view forced) : runtime_(runtime), dtype_(dtype), wide_(wide), way_(forced) {
-    tiles = of(SortStage::runs).entry == kTileEntries[0];
+  Plans(Runtime& runtime, const SortProblem& problem, std::string_view forced) : runtime_(runtime), problem_(problem), way_(forced) {
+    bundles = of(SortStage::runs).entry == kBundles;
+    tiles = of(SortStage::runs).entry == kTiles;
     if (!tiles) return;
     // A driver may allow fewer items in a group of one of the kernels than in others.
     const std::uint64_t allowed = std::min<std::uint64_t>(of(SortStage::runs).tuning.local, of(SortStage::merge).tuning.local);
@@ -113,14 +129,17 @@ class Plans {
     if (!forced.empty()) refuse_group_items(kOp, kTiles, SORT_ITEMS, allowed);
     way_ = kItems, tiles = false;
   }
-  const BuiltPlan& of(SortStage stage) const { return plan_for(runtime_, kOp, SortProblem{stage, dtype_, wide_}, way_); }
+  const BuiltPlan& of(SortStage stage) const {
+    SortProblem problem = problem_;
+    problem.stage = stage;
+    return plan_for(runtime_, kOp, problem, way_);
+  }
 
-  bool tiles = false;
+  bool tiles = false, bundles = false;
 
  private:
   Runtime& runtime_;
-  DType dtype_;
-  bool wide_;
+  SortProblem problem_;
   std::string_view way_;
 };
 
@@ -147,9 +166,8 @@ Runs runs_of(const DeviceTraits& traits, std::uint64_t lines, std::uint64_t m, s
     runs.items = ends_loops ? UINT64_MAX : 65536;
   }
   runs.capacity = runs.span;
-  // Collected entries are sorted when as many again as are kept have come.
-  constexpr std::uint64_t kLeastCapacity = 1024;
-  if (keep <= runs.span / 4 && !ends_loops) runs.capacity = std::min(runs.span, std::max(2 * keep, kLeastCapacity));
+  // Few entries are inserted where they belong. More are collected, and sorted when four times as many as are kept have come.
+  if (!ends_loops) runs.capacity = keep <= SORT_INSERTED ? std::min(keep, runs.span) : std::min(runs.span, 4 * keep);
   // Buffers of all items together take 64 MiB, or what a task for each compute unit takes.
   if (!ends_loops)
     runs.items = std::min(runs.items, std::max<std::uint64_t>((64u << 20) / (2 * bytes * runs.capacity), static_cast<std::uint64_t>(traits.compute_units)));
@@ -163,15 +181,16 @@ void run(Runtime& runtime, const Tensor& values, const Tensor& indices, const Te
   const auto lines = static_cast<std::uint64_t>(x.sizes()[0]), m = static_cast<std::uint64_t>(x.sizes()[1]),
              keep = static_cast<std::uint64_t>(values.sizes()[1]);
   const bool wide = bits(x.dtype()) == 64 || m >= UINT32_MAX || the_settings().index64.on();
-  const Plans plans(runtime, x.dtype(), wide, implementation);
+  const SortProblem problem{.dtype = x.dtype(), .wide = wide, .short_lines = m <= SORT_BUNDLED};
+  const Plans plans(runtime, problem, implementation);
   const BuiltPlan& first = plans.of(SortStage::runs);
   const std::uint64_t bytes = entry_bytes(wide), local = first.tuning.local, own = own_entries(wide), tile = SORT_ITEMS * own;
-  Runs runs;
-  SortArgs args{.lines = lines, .m = m, .keep = keep, .span = 0, .chunk = 0, .descending = descending, .last = 0, .digit_bits = 8, .digits = 1, .place = 0,
-                .unused = 0};
+  Runs runs{.span = std::min(m, tile)};
+  SortArgs args{.lines = lines, .m = m, .keep = keep, .descending = descending, .digit_bits = 8, .digits = 1};
   if (plans.tiles) {
-    runs.span = std::min(m, tile);
     args.place = static_cast<std::uint32_t>(std::clamp(std::bit_ceil(m), own, tile));
+  } else if (plans.bundles) {
+    args.place = static_cast<std::uint32_t>(std::bit_ceil(m));
   } else {
     runs = runs_of(runtime.traits(), lines, m, keep, local, bytes);
     args.chunk = runs.capacity;
@@ -191,12 +210,20 @@ void run(Runtime& runtime, const Tensor& values, const Tensor& indices, const Te
     encoder.input(x);
     bind_args(encoder, args);
     encoder.dispatch(first.kernel, item_geometry((lines * sort_runs_of(m, runs.span) * args.place + own - 1) / own, local));
+  } else if (plans.bundles) {
+    // Bundles for each core in turn, or one for each item.
+    const auto lanes = static_cast<std::uint64_t>(std::max(first.tuning.width / 2, 1)), bundles = (lines + lanes - 1) / lanes;
+    const Geometry geometry = item_geometry(local == 1 ? std::min(bundles, 16 * static_cast<std::uint64_t>(runtime.traits().compute_units)) : bundles, local);
+    Tensor buffers = encoder.scratch({static_cast<std::int64_t>(geometry.global * lanes * m)}, DType::i64);
+    encoder.output(buffers).input(x);
+    bind_args(encoder, args);
+    encoder.dispatch(first.kernel, geometry);
   } else {
-    Tensor buffers = encoder.scratch({static_cast<std::int64_t>(runs.items * 2 * runs.capacity * words)}, DType::i64);
-    Tensor counts = encoder.scratch({static_cast<std::int64_t>((runs.items * args.digits) << args.digit_bits)}, DType::i32);
+    const Geometry geometry = item_geometry(runs.items, local);
+    Tensor buffers = encoder.scratch({static_cast<std::int64_t>(geometry.global * 2 * runs.capacity * words)}, DType::i64);
+    Tensor counts = encoder.scratch({static_cast<std::int64_t>((geometry.global * args.digits) << args.digit_bits)}, DType::i32);
     encoder.output(buffers).output(counts).input(x);
     bind_args(encoder, args);
-    const Geometry geometry = item_geometry(runs.items, local);
     encoder.dispatch(first.kernel, geometry);
   }
   const BuiltPlan* merge = args.last ? nullptr : &plans.of(SortStage::merge);

@@ -13,7 +13,8 @@ enum class SortStage : std::uint8_t { runs, merge };
 struct SortProblem {
   SortStage stage = SortStage::runs;
   DType dtype = DType::f32;
-  bool wide = false;  ///< entries with keys and indices of 64 bits
+  bool wide = false;         ///< entries with keys and indices of 64 bits
+  bool short_lines = false;  ///< lines have at most SORT_BUNDLED elements
 };
 
 /// Pure function. Errors: invalid_argument, not_supported for a forced implementation.

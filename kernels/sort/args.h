@@ -20,8 +20,8 @@ enum {
   SORT_ITEMS = 256,     // work-items of a group
   SORT_PACKED_OWN = 8,  // entries of an item
   SORT_WIDE_OWN = 4,
-  // Of sort_runs: most entries that are sorted by insertion, not by digits.
-  SORT_INSERTED = 32
+  SORT_INSERTED = 32,  // sort_runs: most entries that are sorted by insertion, not by digits
+  SORT_BUNDLED = 256   // sort_bundles: most elements of a line
 };
 // Local memory of a tile: a place is left free behind each item's entries, so that items which read their own do not meet in a bank.
 CLUTCH_SHARED_FN clutch_u32 sort_tile_places(clutch_u32 own) { return SORT_ITEMS * (own + 1); }
@@ -37,7 +37,7 @@ typedef struct SortArgs {
   clutch_u32 last;        // 1: runs are lines, and results are written in place of entries
   clutch_u32 digit_bits;  // sort_runs: of a digit
   clutch_u32 digits;      // sort_runs: of a key
-  clutch_u32 place;       // sort_tiles: entries of a run's place in a tile, a power of 2
+  clutch_u32 place;       // sort_tiles: entries of a run's place in a tile; sort_bundles: of a line; powers of 2, not below its elements
   clutch_u32 unused;      // 0
 } SortArgs;
 

@@ -94,7 +94,7 @@ struct SortCase {
   static Problem problem(std::string_view entry, DType dtype, std::int64_t lines, std::int64_t m, std::int64_t k, bool largest, bool indices, std::uint64_t seed) {
     const bool merges = entry == "sort_merge" || entry == "sort_tile_merge";
     Problem p{.name = std::string(name(dtype)), .entry = entry, .is_helper = merges || entry == "sort_runs"};
-    const std::string forced = entry.starts_with("sort_tile") ? "sort_tiles" : "sort_items";
+    const std::string forced = entry.starts_with("sort_tile") ? "sort_tiles" : entry == "sort_bundles" ? "sort_bundles" : "sort_items";
     const Raw raw = elements(dtype, lines * m, seed);
     p.inputs.push_back({dtype, {lines, m}, {1, lines}, raw});
     const Result want = model(raw, dtype, lines, m, k, largest);
@@ -119,6 +119,9 @@ struct SortCase {
     add("sort_runs", DType::f32, 3, 301, 301, false);
     add("sort_runs", DType::i16, 3, 21, 20, true);
     add("sort_runs", DType::f64, 2, 3001, 40, true);
+    add("sort_runs", DType::u8, 2, 300, 5, false);
+    add("sort_bundles", DType::f32, 19, 29, 29, false);
+    add("sort_bundles", DType::i8, 3, 16, 9, true);
     // More runs than cores, and as many as groups of several items need.
     add("sort_merge", DType::f32, 1, 8192 + 77, 8192 + 77, true);
     add("sort_merge", DType::f64, 1, 8192 + 77, 5000, false);
@@ -135,6 +138,10 @@ struct SortCase {
       {"sort_runs", Edit::stride, "x_of + line * m;", "x_of + line * (m - 1);"},
       {"sort_runs", Edit::offset, "key_of(x_line[i], &args), i);", "key_of(x_line[i], &args), i ^ 1);"},
       {"sort_runs", Edit::arithmetic, "sum += here;", "sum += here - (here > 1);"},
+      {"sort_bundles", Edit::tail, "begin + distance < m; begin", "begin + distance + 1 < m; begin"},
+      {"sort_bundles", Edit::stride, "begin += 2 * p", "begin += 4 * p"},
+      {"sort_bundles", Edit::offset, "x_of + (line + min(l, count - 1)) * m;", "x_of + line * m;"},
+      {"sort_bundles", Edit::arithmetic, "= max(low, high);", "= high;"},
       {"sort_merge", Edit::tail, "at < end && i < a_count", "at + 1 < end && i < a_count - 1"},
       {"sort_merge", Edit::stride, "(line * read + 2 * r) * sort_stride(keep, span)", "(line * read + r) * sort_stride(keep, span)"},
       {"sort_merge", Edit::offset, "ulong j = begin - i", "ulong j = begin - i + 1"},
