@@ -3,7 +3,8 @@
 // a result needs. Each merge is cut into tasks by merge paths (Green, McColl, Bader: GPU merge path), and each task writes its own places: no atomics.
 //   sort_runs, sort_merge        an item owns a run or a part of one. Runs are sorted by insertion or by digits, least significant first. Where few are kept,
 //                                entries below the keep-th so far are inserted, or collected, and sorted when the buffer is full. No local memory.
-//   sort_bundles                 an item owns a bundle of short lines, one in each lane of a vector, which a network sorts (Batcher's merge exchange; Knuth, The
+//   sort_bundles                 an item owns a bundle of short lines, one in each lane of a vector, which a network sorts (Batcher's merge exchange; Knuth,
+//   The
 //                                Art of Computer Programming 3, 5.2.2 M). Packed entries alone, all of which differ: any network is stable.
 //   sort_tiles, sort_tile_merge  a work-group owns a tile (sort/tiles.clh)
 // An entry is a key and an index. Keys are bits of elements that unsigned integers order; values are made of keys again, but NaN and zeros, which are many bits
@@ -78,33 +79,33 @@ static inline T element_of(ENTRY entry, __global const T* x, const SortArgs* arg
 
 #define SORT_RESULTS \
   CLUTCH_PREDICATE __global uchar *values, ulong values_offset, __global uchar *indices, ulong indices_offset, __global uchar *runs, ulong runs_offset
-#define SORT_BASES                                                                                                    \
-  CLUTCH_TAKE_ARGS(SortArgs, args)                                                                                    \
-  const ulong lines = args.lines, m = args.m, keep = args.keep, span = args.span;                                     \
-  __global T* value_of = (__global T*)(values + values_offset);                                                       \
-  __global long* index_of = (__global long*)(indices + indices_offset);                                               \
-  __global ENTRY* run_of = (__global ENTRY*)(runs + runs_offset);                                                     \
+#define SORT_BASES                                                                \
+  CLUTCH_TAKE_ARGS(SortArgs, args)                                                \
+  const ulong lines = args.lines, m = args.m, keep = args.keep, span = args.span; \
+  __global T* value_of = (__global T*)(values + values_offset);                   \
+  __global long* index_of = (__global long*)(indices + indices_offset);           \
+  __global ENTRY* run_of = (__global ENTRY*)(runs + runs_offset);                 \
   __global const T* x_of = (__global const T*)(x + x_offset);
 // Stores an entry of the line at x: its element and index at a place of the results, or itself at a place of the runs.
-#define STORE_ENTRY(place, entry, x_line)                    \
-  if (args.last) {                                           \
-    value_of[place] = element_of(entry, x_line, &args);      \
-    index_of[place] = (long)INDEX_OF(entry);                 \
-  } else {                                                   \
-    run_of[place] = entry;                                   \
+#define STORE_ENTRY(place, entry, x_line)               \
+  if (args.last) {                                      \
+    value_of[place] = element_of(entry, x_line, &args); \
+    index_of[place] = (long)INDEX_OF(entry);            \
+  } else {                                              \
+    run_of[place] = entry;                              \
   }
 // Sets `low` to the number of entries of a among the first `count` of a and b merged, a first where they are equal. A(i), B(i): entries; a_count, b_count: how
 // many there are.
-#define MERGE_PATH(low, count, a_count, b_count, A, B)                \
-  {                                                                   \
-    low = (count) > (b_count) ? (count) - (b_count) : 0;              \
+#define MERGE_PATH(low, count, a_count, b_count, A, B)                      \
+  {                                                                         \
+    low = (count) > (b_count) ? (count) - (b_count) : 0;                    \
     for (ulong high = min((ulong)(count), (ulong)(a_count)); low < high;) { \
-      const ulong middle = (low + high) / 2;                          \
-      if (LESS(B((count)-1 - middle), A(middle)))                     \
-        high = middle;                                                \
-      else                                                            \
-        low = middle + 1;                                             \
-    }                                                                 \
+      const ulong middle = (low + high) / 2;                                \
+      if (LESS(B((count)-1 - middle), A(middle)))                           \
+        high = middle;                                                      \
+      else                                                                  \
+        low = middle + 1;                                                   \
+    }                                                                       \
   }
 
 #if defined(CLUTCH_ENTRY_sort_tiles) || defined(CLUTCH_ENTRY_sort_tile_merge)
@@ -239,8 +240,7 @@ __kernel void sort_merge(SORT_RESULTS, __global const uchar* from, ulong from_of
 #ifdef CLUTCH_ENTRY_sort_bundles
 #include "common/lanes.clh"
 
-__kernel void sort_bundles(SORT_RESULTS, __global uchar* buffers, ulong buffers_offset, __global const uchar* x, ulong x_offset,
-                           CLUTCH_ARGS(SortArgs, args)) {
+__kernel void sort_bundles(SORT_RESULTS, __global uchar* buffers, ulong buffers_offset, __global const uchar* x, ulong x_offset, CLUTCH_ARGS(SortArgs, args)) {
   CLUTCH_IF_PREDICATE
   SORT_BASES
   __global VUL* v = (__global VUL*)(buffers + buffers_offset) + get_global_id(0) * m;

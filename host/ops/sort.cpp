@@ -48,7 +48,8 @@ Checked validate(const Tensor& x, const Request& request, std::int64_t least = 0
     least = 1;
   c.keep = request.keep.value_or(c.m);
   if (request.keep && (c.keep < least || c.keep > c.m))
-    throw Error(ErrorCode::invalid_argument, kOp, fmt::format("k must be in [{}, {}], dimension {} having {} elements, got {}", least, c.m, c.dim, c.m, c.keep));
+    throw Error(ErrorCode::invalid_argument, kOp,
+                fmt::format("k must be in [{}, {}], dimension {} having {} elements, got {}", least, c.m, c.dim, c.m, c.keep));
   return c;
 }
 
@@ -105,7 +106,9 @@ KernelPlan select(const DeviceTraits& traits, const SortProblem& p, std::string_
   if (chosen == kBundles) plan.defines.set("WIDTH", plan.tuning.width);
   const bool is_signed = is_integral(p.dtype) && kDTypes[static_cast<std::size_t>(p.dtype)].is_signed;
   plan.defines.set("CLUTCH_T_BYTES", bits(p.dtype) / 8)
-      .set("CLUTCH_KIND", is_floating(p.dtype) ? SORT_FLOATING : is_signed ? SORT_SIGNED : SORT_UNSIGNED)
+      .set("CLUTCH_KIND", is_floating(p.dtype) ? SORT_FLOATING
+                          : is_signed          ? SORT_SIGNED
+                                               : SORT_UNSIGNED)
       .set_text("CLUTCH_INFINITY", infinity_of(p.dtype))
       .set("CLUTCH_BOOL", p.dtype == DType::boolean)
       .set("CLUTCH_WIDE", p.wide);

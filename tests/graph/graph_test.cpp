@@ -331,6 +331,8 @@ TEST(Graphs, EachNodeHasThePlanOfItsOwnKernel) {
         {"flex", [&] { attention::flex(q, keys, keys); }},
         {"sparse24", [&] { sparse::matmul(w, a.mT()), sparse::decompress(sparse::compress(b)), sparse::mask_2_4(b); }},
         {"group_by", [&] { group_by(index, 9); }},
+        {"sort", [&] { sort(lines), topk(lines, 50), kthvalue(lines, 9, 0); }},
+        {"nonzero_static", [&] { nonzero_static(lines, 20000), count_nonzero(lines); }},
         {"block_mask",
          [&] { attention::create_block_mask([](Index, Index, Index i, Index j) { return i >= j; }, {.q_len = 300, .kv_len = 300, .device = device}); }},
         {"random", [&] { uniform_(drawn), normal_(transposed); }},

@@ -332,3 +332,86 @@ def groups(c):
     places = torch.arange(entries)[valid]
     order = places[torch.argsort(index[valid], stable=True)]
     c.same(got[1][: len(order)], order.int(), source + ": stably, the result is unique", "order: ")
+
+
+SORT = "clutch/ops/sort.hpp"
+
+
+@case(80, covers=["sort", "argsort", "topk", "kthvalue"], sharp=True)
+def sorts(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool"])
+    shape = c.shape(0, 4)
+    if c.chance(0.3):
+        shape = [c.integer(1, 3), c.pick([2047, 2049, 4097, 9000])]
+    x = c.tensor(shape, name)
+    rank = len(shape)
+    dim = c.integer(-rank, rank - 1) if rank else c.pick([-1, 0])
+    descending = c.chance(0.5)
+    want = torch.sort(x, dim=dim, descending=descending, stable=True)
+    got = c.call("sort", x=x, dim=dim, descending=descending)
+    what = f"{name} {shape} along {dim}: "
+    c.same(got[1], want.indices, SORT + ", Order", "indices of " + what)
+    c.same(got[0], want.values, SORT + ", values keep their bits", "values of " + what)
+    c.same(c.call("sort", x=x, dim=dim, descending=descending, argsort=True)[0], want.indices, SORT + ", argsort", what)
+    n = shape[dim] if rank else 1
+    k = c.pick([0, 1, n, c.integer(0, n)]) if rank else 1
+    largest = c.chance(0.5)
+    if k <= n:
+        order = torch.sort(x, dim=dim, descending=largest, stable=True)
+        first = [t.narrow(dim, 0, k) if rank else t for t in order]
+        got = c.call("topk", x=x, k=k, dim=dim, largest=largest)
+        c.same(got[0], first[0], SORT + ", topk: the first k elements of sort()", "values of topk of " + what)
+        c.same(got[1], first[1], SORT + ", topk: the first k elements of sort()", "indices of topk of " + what)
+        # What topk leaves open is which of equal elements it takes.
+        if x.numel() and name != "bool":
+            c.same(got[0].sort(dim).values, torch.topk(x, k, dim, largest=largest).values.sort(dim).values, SORT + ", topk", "topk of " + what)
+        c.refused("invalid_argument", "topk", SORT + ", topk: k", x=x, k=n + 1, dim=dim, largest=largest)
+    if n:
+        kth, keepdim = c.integer(1, n), c.chance(0.5)
+        got = c.call("kthvalue", x=x, k=kth, dim=dim, keepdim=keepdim)
+        order = torch.sort(x, dim=dim, stable=True)
+        for t, w in zip(got.results, order):
+            w = (w.narrow(dim, kth - 1, 1) if keepdim else w.select(dim, kth - 1)) if rank else w
+            c.same(t, w, SORT + ", kthvalue", f"kthvalue {kth} of " + what)
+    c.refused("invalid_argument", "sort", SORT + ", Errors", x=x, dim=max(rank, 1))
+
+
+NONZERO = "clutch/ops/nonzero.hpp"
+
+
+@case(60, covers=["nonzero", "nonzero_static", "count_nonzero", "masked_select"], sharp=True)
+def found(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool", "c64"])
+    shape = c.shape(0, 5)
+    x = c.values(shape, name, c.pick(["any", "small"]))
+    x = c.lay_out(torch.where(torch.from_numpy(np.asarray(c.rng.random(shape) < c.pick([0.1, 0.5, 0.9]))), x, torch.zeros([], dtype=x.dtype)))
+    what = f"{name} {shape}: "
+    want = torch.nonzero(x)
+    c.same(c.call("nonzero", x=x)[0], want, NONZERO + ", nonzero", "nonzero of " + what)
+    size, fill = c.pick([0, 1, len(want), len(want) + 5]), c.pick([-1, 0, 7])
+    c.same(c.call("nonzero_static", x=x, size=size, fill_value=fill)[0], torch.nonzero_static(x, size=size, fill_value=fill), NONZERO + ", nonzero_static", what)
+    if name != "c64":
+        dims = [d for d in range(len(shape)) if c.chance(0.4)]
+        c.same(c.call("count_nonzero", x=x, dims=dims)[0], torch.count_nonzero(x, dim=dims or None), NONZERO + ", count_nonzero", what)
+    mask = c.lay_out(torch.from_numpy(np.asarray(c.rng.random(c.broadcastable(shape)) < 0.5)))
+    y = c.tensor(c.broadcastable(shape), name)
+    c.same(c.call("masked_select", x=y, mask=mask)[0], torch.masked_select(y, mask), NONZERO + ", masked_select", what)
+    c.refused("invalid_dtype", "masked_select", NONZERO + ", masked_select", x=y, mask=mask.to(torch.uint8))
+
+
+@case(60, covers=["unique", "unique_consecutive"], sharp=True)
+def differing(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool"])
+    x = c.tensor(c.shape(0, 3), name, c.pick(["any", "small"]))
+    inverse, counts, consecutive = c.chance(0.6), c.chance(0.6), c.chance(0.4)
+    f = torch.unique_consecutive if consecutive else torch.unique
+    want = f(x, return_inverse=True, return_counts=True)
+    got = c.call("unique", x=x, inverse=inverse, counts=counts, consecutive=consecutive)
+    what = f"{name} {list(x.shape)}{' consecutive' if consecutive else ''}: "
+    c.same(got[0], want[0], NONZERO + ", unique", "values of " + what, zero_signs=False)
+    if inverse:
+        # Which NaN is which PyTorch leaves open.
+        nan = x.isnan() if name in FLOATS else torch.zeros(x.shape, dtype=torch.bool)
+        c.same(torch.where(nan, 0, got[1]), torch.where(nan, 0, want[1]), NONZERO + ", unique", "inverse of " + what)
+    if counts:
+        c.same(got[1 + inverse], want[2], NONZERO + ", unique", "counts of " + what)

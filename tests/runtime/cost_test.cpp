@@ -8,9 +8,12 @@
 #include "cases/flex.hpp"
 #include "cases/group.hpp"
 #include "cases/matmul.hpp"
+#include "cases/nonzero.hpp"
 #include "cases/optim.hpp"
 #include "cases/random.hpp"
 #include "cases/scatter.hpp"
+#include "cases/segment.hpp"
+#include "cases/sort.hpp"
 #include "support/fixture.hpp"
 #include "support/op_case.hpp"
 
@@ -104,6 +107,8 @@ TEST(Cost, IsStatedByEveryOp) {
         {"group", [&] { group_by(groups, kRows); }, 0, cases::GroupCase::bytes(kNumel, kRows), 8},
         {"map", [&] { map([](Expr e) { return e + 1; }, {x}); }, kNumel, 2 * kBytes},
         {"matmul", [&] { linalg::matmul_out(product, x, y); }, cases::MatmulCase::flops(kRows, 48, kColumns), kBytes + rest + 4.0 * kRows * 48, 4},
+        // Counts of parts, too, and the fill.
+        {"nonzero", [&] { nonzero_static(x, kNumel); }, 0, cases::NonzeroCase::bytes(DType::f32, kNumel, kNumel, 2), 2},
         {"optim", [&] { adamw.step(steps); }, cases::OptimCase::flops(130, {.weight_decay = 0.01, .decoupled = true}), cases::OptimCase::bytes(130, {})},
         {"random", [&] { uniform_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, false), cases::RandomCase::bytes(kNumel, DType::f32)},
         {"random", [&] { normal_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, true), cases::RandomCase::bytes(kNumel, DType::f32)},
@@ -111,6 +116,8 @@ TEST(Cost, IsStatedByEveryOp) {
         {"rowwise", [&] { nn::softmax(x); }, 4.0 * kNumel, 2 * kBytes, 2},
         {"scatter", [&] { scatter_reduce_(out, 1, index, x); }, cases::ScatterCase::flops(kNumel), cases::ScatterCase::bytes(kNumel, kNumel, DType::f32)},
         {"segment", [&] { segment_reduce(x, offsets); }, kNumel, 2 * kBytes + 8 * (kRows + 1)},
+        // Of each of two runs and their merge: entries of eight bytes in buffers, and counts of digits.
+        {"sort", [&] { sort(x); }, 0, cases::SortCase::bytes(DType::f32, kNumel, kRows, kColumns), 8},
         {"sparse24", [&] { sparse::prune_2_4(x); }, 0, 2 * kBytes},
         // Long lines go in blocks: their sums, then carries, then the blocks again.
         {"cumsum", [&] { cumsum_out(sums, line, 0); }, cases::CumsumCase::flops(kLong), cases::CumsumCase::bytes(kLong, DType::f32), 1.6},
