@@ -19,12 +19,14 @@ __kernel void index_places(CLUTCH_PREDICATE __global uchar* places, ulong places
   CLUTCH_TAKE_ARGS(IndexPlacesArgs, args)
   __global PLACE* place_of = (__global PLACE*)(places + places_offset);
   index += index_offset;
-  for (ulong k = get_global_id(0); k < args.n; k += get_global_size(0)) {
-    long i = args.is_i64 ? ((__global const long*)index)[k] : (long)((__global const int*)index)[k];
-    if (i < 0) i += args.size;
-    const long before = args.first ? 0 : (long)place_of[k];
-    place_of[k] = (PLACE)(i < 0 || i >= args.size || before < 0 ? -1 : before + i * args.stride);
-  }
+  const ulong chunk = args.chunk, n = args.n;
+  for (ulong begin = get_global_id(0) * chunk; begin < n; begin += get_global_size(0) * chunk)
+    for (ulong k = begin; k < min(begin + chunk, n); ++k) {
+      long i = args.is_i64 ? ((__global const long*)index)[k] : (long)((__global const int*)index)[k];
+      if (i < 0) i += args.size;
+      const long before = args.first ? 0 : (long)place_of[k];
+      place_of[k] = (PLACE)(i < 0 || i >= args.size || before < 0 ? -1 : before + i * args.stride);
+    }
 }
 #else
 
@@ -44,13 +46,31 @@ __kernel void index_places(CLUTCH_PREDICATE __global uchar* places, ulong places
 #endif
 #endif
 
-// For each row (outer, place number k) of an item's elements: sets its `outer` and k, and from, to: which of its inner elements are the item's.
-#define FOR_EACH_ROW(args)                                                                 \
+// A row of elements, and which of its inner ones are an item's.
+typedef struct Row {
+  ulong e, end;         // element at `from`, and the end of the item's elements
+  ulong row, outer, k;  // row number outer * places + k
+  ulong from, to;
+} Row;
+
+static inline Row first_row(ulong task, ulong all, const IndexArgs* args) {
+  Row r;
+  r.e = task * args->chunk, r.end = min(r.e + args->chunk, all);
+  r.row = args->inner == 1 ? r.e : r.e / args->inner;
+  r.outer = args->outer == 1 ? 0 : r.row / args->places, r.k = r.row - r.outer * args->places;
+  r.from = r.e - r.row * args->inner, r.to = min(r.from + (r.end - r.e), args->inner);
+  return r;
+}
+static inline void next_row(Row* r, const IndexArgs* args) {
+  r->e += r->to - r->from, r->row += 1, r->k += 1;
+  if (r->k == args->places) r->k = 0, r->outer += 1;
+  r->from = 0, r->to = min(r->end - r->e, args->inner);
+}
+// Goes through the rows of an item.
+#define FOR_EACH_ROW(r, args)                                                              \
   const ulong all = args.outer * args.places * args.inner;                                 \
   for (ulong task = get_global_id(0); task * args.chunk < all; task += get_global_size(0)) \
-    for (ulong e = task * args.chunk, end = min(e + args.chunk, all), row = e / args.inner; e < end; e = (row + 1) * args.inner, ++row)
-#define ROW(args) \
-  const ulong outer = row / args.places, k = row - outer * args.places, from = e - row * args.inner, to = min(end - row * args.inner, args.inner);
+    for (Row r = first_row(task, all, &args); r.e < r.end; next_row(&r, &args))
 #endif
 
 #ifdef CLUTCH_ENTRY_index_take
@@ -59,17 +79,16 @@ __kernel void index_take(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
   CLUTCH_IF_PREDICATE
   CLUTCH_TAKE_ARGS(IndexArgs, args)
   const long inner_stride = args.inner_stride;
-  FOR_EACH_ROW(args) {
-    ROW(args)
-    const PLACE place = ((__global const PLACE*)(places + places_offset))[k];
-    __global T* out_row = (__global T*)(out + out_offset) + row * args.inner;
-    __global const T* x_row = (__global const T*)(x + x_offset) + ((long)outer * args.outer_stride + (place < 0 ? 0 : (long)place));
+  FOR_EACH_ROW(r, args) {
+    const PLACE place = ((__global const PLACE*)(places + places_offset))[r.k];
+    __global T* out_row = (__global T*)(out + out_offset) + r.row * args.inner;
+    __global const T* x_row = (__global const T*)(x + x_offset) + ((long)r.outer * args.outer_stride + (place < 0 ? 0 : (long)place));
     if (place < 0) {
-      for (ulong q = from; q < to; ++q) out_row[q] = (T)args.outside;
+      for (ulong q = r.from; q < r.to; ++q) out_row[q] = (T)args.outside;
     } else if (inner_stride == 1) {
-      for (ulong q = from; q < to; ++q) out_row[q] = x_row[q];
+      for (ulong q = r.from; q < r.to; ++q) out_row[q] = x_row[q];
     } else {
-      for (ulong q = from; q < to; ++q) out_row[q] = x_row[(long)q * inner_stride];
+      for (ulong q = r.from; q < r.to; ++q) out_row[q] = x_row[(long)q * inner_stride];
     }
   }
 }
@@ -90,13 +109,12 @@ __kernel void index_take(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 __kernel void index_put(INDEX_PUT_PARAMS) {
   CLUTCH_IF_PREDICATE
   INDEX_PUT_BASES
-  FOR_EACH_ROW(args) {
-    ROW(args)
-    const PLACE place = place_of[k];
-    if (place < 0 || (k + 1 < args.places && place_of[k + 1] == place)) continue;
-    __global T* self_row = (__global T*)(self + self_offset) + ((long)outer * args.outer_stride + (long)place);
-    __global const T* value = (__global const T*)(values + values_offset) + (outer * args.places + (ulong)order_of[k]) * args.inner;
-    for (ulong q = from; q < to; ++q) self_row[(long)q * args.inner_stride] = value[q];
+  FOR_EACH_ROW(r, args) {
+    const PLACE place = place_of[r.k];
+    if (place < 0 || (r.k + 1 < args.places && place_of[r.k + 1] == place)) continue;
+    __global T* self_row = (__global T*)(self + self_offset) + ((long)r.outer * args.outer_stride + (long)place);
+    __global const T* value = (__global const T*)(values + values_offset) + (r.outer * args.places + (ulong)order_of[r.k]) * args.inner;
+    for (ulong q = r.from; q < r.to; ++q) self_row[(long)q * args.inner_stride] = value[q];
   }
 }
 #endif
@@ -108,17 +126,16 @@ __kernel void index_add(INDEX_PUT_PARAMS) {
   CLUTCH_IF_PREDICATE
   INDEX_PUT_BASES
   self += self_offset, values += values_offset;
-  FOR_EACH_ROW(args) {
-    ROW(args)
-    const PLACE place = place_of[k];
-    if (place < 0 || (k > 0 && place_of[k - 1] == place)) continue;
-    const long self_row = (long)outer * args.outer_stride + (long)place;
-    for (ulong q = from; q < to; q += CLUTCH_ABREAST) {
-      const uint count = (uint)min(to - q, (ulong)CLUTCH_ABREAST);
+  FOR_EACH_ROW(r, args) {
+    const PLACE place = place_of[r.k];
+    if (place < 0 || (r.k > 0 && place_of[r.k - 1] == place)) continue;
+    const long self_row = (long)r.outer * args.outer_stride + (long)place;
+    for (ulong q = r.from; q < r.to; q += CLUTCH_ABREAST) {
+      const uint count = (uint)min(r.to - q, (ulong)CLUTCH_ABREAST);
       A sum[CLUTCH_ABREAST];
       for (uint l = 0; l < count; ++l) sum[l] = LOAD(self, self_row + (long)(q + l) * args.inner_stride);
-      for (ulong j = k; j < args.places && place_of[j] == place; ++j) {
-        const long value = (long)((outer * args.places + (ulong)order_of[j]) * args.inner + q);
+      for (ulong j = r.k; j < args.places && place_of[j] == place; ++j) {
+        const long value = (long)((r.outer * args.places + (ulong)order_of[j]) * args.inner + q);
         for (uint l = 0; l < count; ++l) sum[l] += LOAD(values, value + l);
       }
       for (uint l = 0; l < count; ++l) STORE(self, self_row + (long)(q + l) * args.inner_stride, sum[l]);

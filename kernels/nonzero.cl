@@ -121,7 +121,9 @@ __kernel void nonzero_place(NONZERO_PLACE_PARAMS) {
     ulong to = p > 0 ? sum_of[p - 1] : 0;
     for (ulong first = begin; first < end; first += NONZERO_LIST) {
       const uint count = (uint)min(end - first, (ulong)NONZERO_LIST);
-      uint list[NONZERO_LIST], found = 0;
+      uint list[NONZERO_LIST], found = 0, any = writes & NONZERO_INVERSE;
+      for (uint k = 0; k < count; ++k) any |= is_found(x_of, first + k);
+      if (any == 0) continue;
       // Without branches: what was not found is overwritten.
       for (uint k = 0; k < count; ++k) list[found] = k, found += is_found(x_of, first + k);
       if (writes & NONZERO_INVERSE)

@@ -146,13 +146,15 @@ class Walk {
     Encoder encoder(stream_, kOp);
     Tensor places = encoder.scratch({static_cast<std::int64_t>(args_.places)}, wide_ ? DType::i64 : DType::i32);
     const BuiltPlan& plan = of(IndexStage::places, DType::f32);
+    const std::uint64_t chunk = share(plan);
     for (std::size_t i = 0; i < indices_.size(); ++i) {
       const Tensor index = indices_[i].expand(shape_).contiguous(stream_);
       const int d = begin_ + static_cast<int>(i);
       encoder.inout(places).input(index);
       bind_args(encoder,
-                IndexPlacesArgs{.n = args_.places, .size = x.sizes()[d], .stride = x.strides()[d], .first = i == 0, .is_i64 = index.dtype() == DType::i64});
-      encoder.dispatch(plan.kernel, item_geometry(args_.places, plan.tuning.local));
+                IndexPlacesArgs{
+                    .n = args_.places, .chunk = chunk, .size = x.sizes()[d], .stride = x.strides()[d], .first = i == 0, .is_i64 = index.dtype() == DType::i64});
+      encoder.dispatch(plan.kernel, item_geometry((args_.places + chunk - 1) / chunk, plan.tuning.local));
     }
     return places;
   }
@@ -165,8 +167,7 @@ class Walk {
     for (int d = end_; d < x.rank(); ++d) args_.inner *= static_cast<std::uint64_t>(x.sizes()[d]);
     args_.outer_stride = *joined_stride(x, 0, begin_);
     args_.inner_stride = *joined_stride(x, end_, x.rank());
-    // A core's share is worth the scheduling of a group.
-    args_.chunk = plan.tuning.local == 1 ? 8192 : 1;
+    args_.chunk = share(plan);
     args_.outside = outside(x.dtype());
     bind_args(encoder, args_);
     encoder.dispatch(plan.kernel, item_geometry((static_cast<std::uint64_t>(elements) + args_.chunk - 1) / args_.chunk, plan.tuning.local));
@@ -178,6 +179,8 @@ class Walk {
 
  private:
   const BuiltPlan& of(IndexStage stage, DType dtype) const { return plan_for(runtime_, kOp, IndexProblem{stage, dtype, wide_}, {}); }
+  /// Elements or places of a task: where an item has a core, enough to be worth the scheduling of a group.
+  static std::uint64_t share(const BuiltPlan& plan) { return plan.tuning.local == 1 ? 8192 : 1; }
   /// Bits of NaN; of 0 for integers and booleans.
   static std::uint64_t outside(DType dtype) {
     switch (dtype) {

@@ -10,6 +10,7 @@ CLUTCH_SHARED_BEGIN
 // Arguments of index_places. A place is an offset in elements, or -1 if an index of it is out of range.
 typedef struct IndexPlacesArgs {
   clutch_u64 n;       // places
+  clutch_u64 chunk;   // places of a task
   clutch_i64 size;    // of the dimension that the index counts along
   clutch_i64 stride;  // of the same
   clutch_u32 first;   // 1: places are new; 0: they have the offsets of other dimensions
@@ -30,7 +31,7 @@ typedef struct IndexArgs {
 CLUTCH_SHARED_END
 
 #ifndef __OPENCL_VERSION__
-static_assert(sizeof(clutch::detail::IndexPlacesArgs) == 32);
+static_assert(sizeof(clutch::detail::IndexPlacesArgs) == 40);
 static_assert(sizeof(clutch::detail::IndexArgs) == 56);
 #endif
 

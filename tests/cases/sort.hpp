@@ -128,7 +128,7 @@ struct SortCase {
     add("sort_runs", DType::f32, 3, 301, 301, false);
     add("sort_runs", DType::i16, 3, 21, 20, true);
     add("sort_runs", DType::f64, 2, 3001, 40, true);
-    add("sort_runs", DType::u8, 2, 300, 5, false);
+    add("sort_runs", DType::u8, 2, 300, 5, true);
     add("sort_bundles", DType::f32, 19, 29, 29, false);
     add("sort_bundles", DType::i8, 3, 16, 9, true);
     // More runs than cores, and as many as groups of several items need.

@@ -62,6 +62,20 @@ void add_index_functions(Functions& table) {
   table["kthvalue"] = [=](Call& c) {
     give_sorted(c, kthvalue(c["x"], c.integer("k", 0), c.rank("dim", -1), {.keepdim = c.flag("keepdim"), .implementation = {}}));
   };
+  // Which tensors of `indices` are whole dimensions stands in `whole`.
+  const auto indices_of = [](const Call& c) {
+    std::vector<Tensor> all;
+    std::size_t next = 0;
+    const std::vector<Tensor> given = c.list("indices");
+    for (std::int64_t whole : c.dims("whole")) all.push_back(whole != 0 ? Tensor() : given[next++]);
+    return all;
+  };
+  table["index"] = [=](Call& c) { c.give(index(c["x"], indices_of(c))); };
+  table["index_put"] = [=](Call& c) {
+    const IndexPutOptions options{.accumulate = c.flag("accumulate")};
+    if (c.flag("in_place")) return index_put_(c["self"], indices_of(c), c["values"], options);
+    c.give(index_put(c["self"], indices_of(c), c["values"], options));
+  };
   table["nonzero"] = [](Call& c) { c.give(nonzero(c["x"])); };
   table["nonzero_static"] = [](Call& c) {
     c.give(nonzero_static(c["x"], c.integer("size", 0), {.fill_value = c.integer("fill_value", -1), .implementation = {}}));

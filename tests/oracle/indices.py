@@ -415,3 +415,87 @@ def differing(c):
         c.same(torch.where(nan, 0, got[1]), torch.where(nan, 0, want[1]), NONZERO + ", unique", "inverse of " + what)
     if counts:
         c.same(got[1 + inverse], want[2], NONZERO + ", unique", "counts of " + what)
+
+
+INDEX = "clutch/ops/index.hpp"
+
+
+@case(100, covers=["index", "index_put"], sharp=True)
+def by_tensors(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool", "c64"])
+    shape = [max(1, n) for n in c.shape(1, 4, elements=2000, empty=0)]
+    x = c.tensor(shape, name, expand=False)
+    common = [c.integer(1, 4) for _ in range(c.integer(0, 2))] if c.chance(0.9) else [0, 2]
+    tensors, whole, wild, d = [], [], c.chance(0.3), 0
+    while d < len(shape) and (d == 0 or c.chance(0.75)):
+        if c.chance(0.2) and not wild:
+            covered = c.integer(1, len(shape) - d)
+            sizes = shape[d : d + covered]
+            # The count must be what the other indices broadcast with.
+            mask = torch.zeros(sizes, dtype=torch.bool).reshape(-1)
+            count = min(common[-1] if common else 1, mask.numel())
+            if count != (common[-1] if common else 1):
+                count = 1
+            mask[torch.from_numpy(np.asarray(c.rng.permutation(mask.numel())[:count], dtype=np.int64))] = True
+            tensors.append(c.lay_out(mask.reshape(sizes)))
+            whole.append(0)
+            d += covered
+            continue
+        if c.chance(0.3):
+            whole.append(1)
+        else:
+            n = shape[d]
+            t = torch.from_numpy(np.asarray(c.rng.integers(-n, n, size=c.broadcastable(common))))
+            if wild and t.numel() and c.chance(0.5):
+                t.reshape(-1)[0] = c.pick([n, -n - 1, 2**31 - 1, -(2**31)])
+            tensors.append(c.lay_out(t.to(index_dtype(c))))
+            whole.append(0)
+        d += 1
+    if all(whole):
+        return
+    kept = iter(tensors)
+    places = tuple(slice(None) if w else (lambda t: t if t.dtype == torch.bool else t.long())(next(kept)) for w in whole)
+    # Out of range: taken from, or stored into, rows that are added for it.
+    dims, d = [], 0
+    for p in places:
+        dims.append(d)
+        d += p.dim() if isinstance(p, torch.Tensor) and p.dtype == torch.bool else 1
+    padded, inside = x.clone(), list(places)
+    for at, p in zip(dims, places):
+        if isinstance(p, torch.Tensor) and p.dtype != torch.bool:
+            extra = list(padded.shape)
+            extra[at] = 1
+            padded = torch.cat([padded, torch.full(extra, math.nan if name in FLOATS + ["c64"] else 0, dtype=x.dtype)], at)
+    for k, (at, p) in enumerate(zip(dims, places)):
+        if isinstance(p, torch.Tensor) and p.dtype != torch.bool:
+            n = shape[at]
+            inside[k] = torch.where((p < -n) | (p >= n), n, torch.where(p < 0, p + n, p))
+        elif isinstance(p, torch.Tensor):
+            grown = torch.zeros([padded.shape[at + i] for i in range(p.dim())], dtype=torch.bool)
+            grown[tuple(slice(0, n) for n in p.shape)] = p
+            inside[k] = grown
+    inside = tuple(inside)
+    want = padded[inside]
+    what = f"{name} {shape} by {[list(t.shape) for t in tensors]} {whole}: "
+    if name == "c64" and wild:
+        return
+    c.same(c.call("index", x=x, indices=tensors, whole=whole)[0], want, INDEX + ", index", what)
+    accumulate = c.chance(0.5) and name not in ("bool", "c64")
+    values = c.tensor(c.broadcastable(list(want.shape)), name, "small")
+    self = c.tensor(shape, name, "small", expand=False)
+    grown = torch.zeros(padded.shape, dtype=x.dtype)
+    grown[tuple(slice(0, n) for n in shape)] = self
+    wide = torch.float64 if name in FLOATS else x.dtype
+    stored = grown.to(wide).index_put(inside, values.to(wide), accumulate=accumulate)[tuple(slice(0, n) for n in shape)].to(x.dtype)
+    repeated = not accumulate and len(torch.unique(torch.arange(padded.numel()).reshape(padded.shape)[inside])) != want.numel()
+    if repeated:
+        # Which of them holds PyTorch leaves open: the last one, in order.
+        numbers = torch.arange(padded.numel()).reshape(padded.shape)[inside].reshape(-1)
+        flat, all_values = grown.reshape(-1).clone(), values.expand(want.shape).reshape(-1)
+        for place, value in zip(numbers.tolist(), all_values):
+            flat[place] = value
+        stored = flat.reshape(grown.shape)[tuple(slice(0, n) for n in shape)]
+    got = c.call("index_put", self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate)[0]
+    c.same(got, stored, INDEX + ", index_put", ("accumulated " if accumulate else "stored ") + what, zero_signs=False)
+    returned = c.call("index_put", back=["self"], self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate, in_place=True).back["self"]
+    c.same(returned, stored, INDEX + ", index_put_", "in place " + what, zero_signs=False)

@@ -223,6 +223,16 @@ void sorts(Calls& c) {
   });
 }
 
+void indices(Calls& c) {
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::i32})
+    c.same(fmt::format("index {}", name(t)), [=](const Device& d) {
+      const Tensor x = is_floating(t) ? normal(d, {40, 9, 7}, 45, t) : whole(d, {40, 9, 7}, 45, 0, 100, t);
+      const Tensor i = whole(d, {300}, 46, -40, 40, DType::i64), j = whole(d, {300}, 47, -7, 7, DType::i32), v = x.slice(0, 0, 1).select(1, 0);
+      return Tensors{index(x, {i}), index(x, {i, Tensor(), j}), index_put(x, {Tensor(), Tensor(), j}, v.select(1, 0)),
+                     index_put(x, {i}, v.select(1, 3), {.accumulate = true})};
+    });
+}
+
 void products(Calls& c) {
   for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::c64, DType::c128})
     c.same(fmt::format("matmul {}", name(t)), [=](const Device& d) {
@@ -401,7 +411,7 @@ TEST(SavedBits, ChangesNameTheirReasonsAndTests) {
 
 TEST(SavedBits, EveryOpGivesThemAgain) {
   Calls calls;
-  elementwise(calls), reductions(calls), indexed(calls), sorts(calls), products(calls), eigenpairs(calls), attentions(calls), optimizers(calls);
+  elementwise(calls), reductions(calls), indexed(calls), sorts(calls), indices(calls), products(calls), eigenpairs(calls), attentions(calls), optimizers(calls);
   const char* save = std::getenv("TEST_SAVE_BITS");
   std::map<std::string, std::string> saved = read("saved_bits"), changed = read("changed_bits");
   std::ofstream out;

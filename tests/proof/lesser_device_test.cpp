@@ -414,6 +414,12 @@ const std::vector<Long>& long_calls() {
       {"topk of a million", [](const Device& d) { return topk(indices(1 << 20, 6, d), 9).indices; }},
       {"nonzero of a million", [](const Device& d) { return nonzero(indices(1 << 20, 3, d)); }},
       {"unique of a million", [](const Device& d) { return unique(indices(1 << 20, 3, d), {.return_inverse = true}).inverse; }},
+      {"index of a million",
+       [](const Device& d) {
+         return clutch::index(numbers({1000, 1000}, d), {indices(1000, 1, d)});
+       }},
+      {"index_put of a million",
+       [](const Device& d) { return index_put(zeros({1 << 20}, {.device = d}), {indices(1 << 20, 3, d)}, full({}, 1, {.device = d}), {.accumulate = true}); }},
       {"segment of many",
        [](const Device& d) {
          return segment_reduce(numbers({15000, 10}, d), one_segment(15000, d));
