@@ -33,17 +33,8 @@ __kernel void index_places(CLUTCH_PREDICATE __global uchar* places, ulong places
 #ifdef CLUTCH_ENTRY_index_add
 #include "common/dtype.clh"
 #else
-#if CLUTCH_T_BYTES == 1
-#define T uchar
-#elif CLUTCH_T_BYTES == 2
-#define T ushort
-#elif CLUTCH_T_BYTES == 4
-#define T uint
-#elif CLUTCH_T_BYTES == 8
-#define T ulong
-#else
-#define T ulong2
-#endif
+#include "common/bytes.clh"
+#define T CLUTCH_BYTES(CLUTCH_T_BYTES)
 #endif
 
 // A row of elements, and which of its inner ones are an item's.

@@ -5,7 +5,7 @@
 //   nonzero_tile_count, nonzero_tile_place  a work-group owns a part (nonzero/tiles.clh)
 // Needs: CLUTCH_FIND (NONZERO_ELEMENTS or NONZERO_FIRSTS); CLUTCH_X_BYTES, CLUTCH_V_BYTES (of an element of x, of the values); CLUTCH_MASK (bits of an element
 // of x that are 0 if it is), CLUTCH_INFINITY (for NONZERO_FIRSTS: bits of infinity, of floats; else CLUTCH_MASK); CLUTCH_RANK_LANES (most sizes).
-#include "common/launch.clh"
+#include "common/bytes.clh"
 #include "nonzero/args.h"
 
 #if !defined(CLUTCH_FIND) || !defined(CLUTCH_X_BYTES) || !defined(CLUTCH_V_BYTES) || !defined(CLUTCH_MASK) || !defined(CLUTCH_INFINITY) || \
@@ -13,13 +13,8 @@
 #error "CLUTCH_FIND, CLUTCH_X_BYTES, CLUTCH_V_BYTES, CLUTCH_MASK, CLUTCH_INFINITY and CLUTCH_RANK_LANES are not defined"
 #endif
 
-#define BYTES_1 uchar
-#define BYTES_2 ushort
-#define BYTES_4 uint
-#define BYTES_8 ulong
-#define BYTES_16 ulong2
-#define X CLUTCH_CONCAT(BYTES_, CLUTCH_X_BYTES)
-#define V CLUTCH_CONCAT(BYTES_, CLUTCH_V_BYTES)
+#define X CLUTCH_BYTES(CLUTCH_X_BYTES)
+#define V CLUTCH_BYTES(CLUTCH_V_BYTES)
 
 // True if element i is to be found.
 static inline uint is_found(__global const X* x, ulong i) {
@@ -28,7 +23,7 @@ static inline uint is_found(__global const X* x, ulong i) {
   const X here = x[i], before = x[i - 1], magnitude = here & (X)CLUTCH_MASK;
   // Zeros are equal whatever their signs are, and NaN equals nothing.
   return magnitude > (X)CLUTCH_INFINITY || (here != before && (magnitude | (before & (X)CLUTCH_MASK)) != 0);
-#elif CLUTCH_X_BYTES == 16
+#elif CLUTCH_X_BYTES == NONZERO_PAIR_BYTES
   return ((x[i].x | x[i].y) & (ulong)CLUTCH_MASK) != 0;
 #else
   return (x[i] & (X)CLUTCH_MASK) != 0;

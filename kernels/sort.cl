@@ -11,22 +11,14 @@
 // of one key, are read from x.
 // Needs: CLUTCH_T_BYTES (of an element), CLUTCH_KIND (SORT_*), CLUTCH_INFINITY (bits of infinity, of floats), CLUTCH_BOOL (1: elements count 0 or 1),
 // CLUTCH_WIDE (1: wide entries); sort_bundles: WIDTH.
-#include "common/launch.clh"
+#include "common/bytes.clh"
 #include "sort/args.h"
 
 #if !defined(CLUTCH_T_BYTES) || !defined(CLUTCH_KIND) || !defined(CLUTCH_INFINITY) || !defined(CLUTCH_BOOL) || !defined(CLUTCH_WIDE)
 #error "CLUTCH_T_BYTES, CLUTCH_KIND, CLUTCH_INFINITY, CLUTCH_BOOL and CLUTCH_WIDE are not defined"
 #endif
 
-#if CLUTCH_T_BYTES == 1
-#define T uchar
-#elif CLUTCH_T_BYTES == 2
-#define T ushort
-#elif CLUTCH_T_BYTES == 4
-#define T uint
-#else
-#define T ulong
-#endif
+#define T CLUTCH_BYTES(CLUTCH_T_BYTES)
 
 #if CLUTCH_WIDE
 #define ENTRY ulong2
@@ -77,8 +69,6 @@ static inline T element_of(ENTRY entry, __global const T* x, const SortArgs* arg
 #endif
 }
 
-#define SORT_RESULTS \
-  CLUTCH_PREDICATE __global uchar *values, ulong values_offset, __global uchar *indices, ulong indices_offset, __global uchar *runs, ulong runs_offset
 #define SORT_BASES                                                                \
   CLUTCH_TAKE_ARGS(SortArgs, args)                                                \
   const ulong lines = args.lines, m = args.m, keep = args.keep, span = args.span; \
@@ -149,7 +139,8 @@ static inline __global ENTRY* sort_entries(__global ENTRY* a, __global ENTRY* b,
   return a;
 }
 
-__kernel void sort_runs(SORT_RESULTS, __global uchar* buffers, ulong buffers_offset, __global uchar* counts, ulong counts_offset, __global const uchar* x,
+__kernel void sort_runs(CLUTCH_PREDICATE __global uchar* values, ulong values_offset, __global uchar* indices, ulong indices_offset, __global uchar* runs,
+                        ulong runs_offset, __global uchar* buffers, ulong buffers_offset, __global uchar* counts, ulong counts_offset, __global const uchar* x,
                         ulong x_offset, CLUTCH_ARGS(SortArgs, args)) {
   CLUTCH_IF_PREDICATE
   SORT_BASES
@@ -202,7 +193,9 @@ __kernel void sort_runs(SORT_RESULTS, __global uchar* buffers, ulong buffers_off
 #endif
 
 #ifdef CLUTCH_ENTRY_sort_merge
-__kernel void sort_merge(SORT_RESULTS, __global const uchar* from, ulong from_offset, __global const uchar* x, ulong x_offset, CLUTCH_ARGS(SortArgs, args)) {
+__kernel void sort_merge(CLUTCH_PREDICATE __global uchar* values, ulong values_offset, __global uchar* indices, ulong indices_offset, __global uchar* runs,
+                         ulong runs_offset, __global const uchar* from, ulong from_offset, __global const uchar* x, ulong x_offset,
+                         CLUTCH_ARGS(SortArgs, args)) {
   CLUTCH_IF_PREDICATE
   SORT_BASES
   const ulong read = sort_runs_of(m, span), made = sort_runs_of(m, 2 * span), chunk = args.chunk;
@@ -240,7 +233,9 @@ __kernel void sort_merge(SORT_RESULTS, __global const uchar* from, ulong from_of
 #ifdef CLUTCH_ENTRY_sort_bundles
 #include "common/lanes.clh"
 
-__kernel void sort_bundles(SORT_RESULTS, __global uchar* buffers, ulong buffers_offset, __global const uchar* x, ulong x_offset, CLUTCH_ARGS(SortArgs, args)) {
+__kernel void sort_bundles(CLUTCH_PREDICATE __global uchar* values, ulong values_offset, __global uchar* indices, ulong indices_offset, __global uchar* runs,
+                           ulong runs_offset, __global uchar* buffers, ulong buffers_offset, __global const uchar* x, ulong x_offset,
+                           CLUTCH_ARGS(SortArgs, args)) {
   CLUTCH_IF_PREDICATE
   SORT_BASES
   __global VUL* v = (__global VUL*)(buffers + buffers_offset) + get_global_id(0) * m;

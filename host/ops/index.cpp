@@ -59,6 +59,9 @@ Runtime& validate(const Tensor& x, std::span<const Tensor> indices) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
+/// Elements that an item adds up side by side: a vector of them where it has a core of its own.
+int abreast(const ElementwiseTuning& tuning) { return tuning.local == 1 ? 16 : 1; }
+
 constexpr std::array<std::string_view, 4> kEntries{"index_places", "index_take", "index_put", "index_add"};
 
 }  // namespace
@@ -74,7 +77,7 @@ KernelPlan select(const DeviceTraits& traits, const IndexProblem& p, std::string
         .set_text("A", !is_floating(p.dtype)   ? "long"
                        : p.dtype == DType::f64 ? "double"
                                                : "float")
-        .set("CLUTCH_ABREAST", plan.tuning.local == 1 ? 16 : 1);
+        .set("CLUTCH_ABREAST", abreast(plan.tuning));
   else if (p.stage != IndexStage::places)
     plan.defines.set("CLUTCH_T_BYTES", bits(p.dtype) / 8);
   return plan;
@@ -99,9 +102,9 @@ std::optional<std::int64_t> joined_stride(const Tensor& x, int begin, int end) {
 }
 
 /// What a call reads or writes: x with the dimensions that are counted along as neighbours, and the shape of the elements.
-class Walk {
+class IndexWalk {
  public:
-  Walk(Runtime& runtime, const Tensor& x, std::span<const Tensor> indices, const Stream& stream) : runtime_(runtime), stream_(stream) {
+  IndexWalk(Runtime& runtime, const Tensor& x, std::span<const Tensor> indices, const Stream& stream) : runtime_(runtime), stream_(stream) {
     std::vector<Counted> counted;
     int dim = 0;
     for (const Tensor& t : indices) {
@@ -208,7 +211,7 @@ class Walk {
 
 /// Stores values into self.
 void put(Runtime& runtime, const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate, const Stream& stream) {
-  Walk walk(runtime, self, indices, stream);
+  IndexWalk walk(runtime, self, indices, stream);
   const Dims shapes[] = {walk.sizes, values.sizes()};
   if (values.dtype() != self.dtype())
     throw Error(ErrorCode::invalid_dtype, kOp, fmt::format("values must have the dtype {} of self, got {}", name(self.dtype()), name(values.dtype())));
@@ -240,7 +243,7 @@ Tensor index(const Tensor& x, std::span<const Tensor> indices, const Stream& giv
   detail::OpName named("index");
   detail::Runtime& runtime = detail::validate(x, indices);
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
-  detail::Walk walk(runtime, x, indices, stream);
+  detail::IndexWalk walk(runtime, x, indices, stream);
   Tensor out = empty(walk.sizes, {.dtype = x.dtype(), .device = stream.device()}, stream);
   if (walk.elements == 0) return out;
   const Tensor source = walk.joins() ? walk.view : walk.view.contiguous(stream), places = walk.places_in(source);

@@ -8,6 +8,8 @@
 // Which elements are found. The preprocessor compares them.
 #define NONZERO_ELEMENTS 0  // those that are not 0
 #define NONZERO_FIRSTS 1    // those that differ from the one before them
+// Bytes of an element that has two numbers of 64 bits.
+#define NONZERO_PAIR_BYTES 16
 
 CLUTCH_SHARED_BEGIN
 

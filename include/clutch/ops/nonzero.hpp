@@ -30,7 +30,8 @@ struct NonzeroStaticOptions {
 };
 
 /// The first `size` rows of nonzero(), and rows of `fill_value` where there are fewer.
-/// Shapes: result (size, rank of x). Errors: as nonzero() but capturing, and invalid_argument for a negative size.
+/// Shapes: result (size, rank of x).
+/// Errors: as nonzero() but capturing, and invalid_argument for a negative size.
 /// Stream: never waits.
 /// Source: torch.nonzero_static.
 CLUTCH_API Tensor nonzero_static(const Tensor& x, std::int64_t size, const NonzeroStaticOptions& options = {},
@@ -39,7 +40,9 @@ CLUTCH_API void nonzero_static_out(const Tensor& out, const Tensor& x, std::int6
                                    const NonzeroStaticOptions& options = {}, const Stream& stream = {});
 
 /// How many elements are not 0: all elements, or those of the dimensions of options.dims.
-/// Shapes, errors: as sum(). Dtypes: x any that map takes; the result is i64.
+/// Shapes: as sum().
+/// Dtypes: x any that map takes; the result is i64.
+/// Errors: as sum().
 /// Stream: never waits.
 /// Source: torch.count_nonzero.
 CLUTCH_API Tensor count_nonzero(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
@@ -66,7 +69,7 @@ struct Unique {
 struct UniqueOptions {
   bool return_inverse = false;      ///< whether inverse is made
   bool return_counts = false;       ///< whether counts are made
-  std::string implementation = {};  ///< forces a plan of nonzero by name; empty: the first that accepts
+  std::string implementation = {};  ///< forces a plan by name; empty: the first that accepts
 };
 
 /// The different elements of x, ascending.
@@ -79,7 +82,9 @@ struct UniqueOptions {
 /// Source: torch.unique with sorted=True, without dim.
 CLUTCH_API Unique unique(const Tensor& x, const UniqueOptions& options = {}, const Stream& stream = {});
 /// The elements of x in row-major order without those that equal the one before them.
-/// NaN, zeros, dtypes, errors: as unique(). Stream: waits for the count.
+/// NaN: as unique(), and so are zeros and dtypes.
+/// Errors: as unique().
+/// Stream: waits for the count.
 /// Source: torch.unique_consecutive, without dim.
 CLUTCH_API Unique unique_consecutive(const Tensor& x, const UniqueOptions& options = {}, const Stream& stream = {});
 

@@ -48,11 +48,10 @@ struct TopkOptions {
 };
 
 /// The k largest elements of each line along a dimension, the largest first; or the k smallest, the smallest first.
-/// Order: as sort(). Of equal elements those with the lowest indices are taken, the lowest first.
+/// Order: as sort(). Equal elements are taken by their indices, the lowest first.
 /// Shapes: 0 <= k <= the size of the dimension, which k takes the place of; of a tensor of rank 0 at most 1.
 /// Determinism: the result is unique: the first k elements of sort().
-/// Scratch: as sort(); for k below a quarter of the line's elements 24 bytes for each of 2 k elements, or of each k of
-///   2048.
+/// Scratch: as sort(), and less for small k: where items sort runs four times k entries for each item.
 /// Errors: as sort(), and invalid_argument for k.
 /// Source: torch.topk, which leaves open which of equal elements it takes.
 CLUTCH_API Sorted topk(const Tensor& x, std::int64_t k, int dim = -1, const TopkOptions& options = {},
@@ -66,7 +65,7 @@ struct KthvalueOptions {
 };
 
 /// The k-th smallest element of each line along a dimension, counted from 1, and its index.
-/// Order: as sort(), stably: of equal elements the first is the smallest.
+/// Order: as sort(): the first of equal elements is the smallest.
 /// Shapes: 1 <= k <= the size of the dimension, which goes.
 /// Errors: as sort(), and invalid_argument for k.
 /// Source: torch.kthvalue, which leaves open which of equal elements it names.
