@@ -157,7 +157,7 @@ class IndexWalk {
       bind_args(encoder,
                 IndexPlacesArgs{
                     .n = args_.places, .chunk = chunk, .size = x.sizes()[d], .stride = x.strides()[d], .first = i == 0, .is_i64 = index.dtype() == DType::i64});
-      encoder.dispatch(plan.kernel, item_geometry((args_.places + chunk - 1) / chunk, plan.tuning.local));
+      run(encoder, plan, args_.places, chunk, 0);
     }
     return places;
   }
@@ -173,7 +173,8 @@ class IndexWalk {
     args_.chunk = share(plan);
     args_.outside = outside(x.dtype());
     bind_args(encoder, args_);
-    encoder.dispatch(plan.kernel, item_geometry((static_cast<std::uint64_t>(elements) + args_.chunk - 1) / args_.chunk, plan.tuning.local));
+    // All values may go to one element.
+    run(encoder, plan, static_cast<std::uint64_t>(elements), args_.chunk, stage == IndexStage::add ? args_.places : 0);
   }
 
   Tensor view;
@@ -184,6 +185,13 @@ class IndexWalk {
   const BuiltPlan& of(IndexStage stage, DType dtype) const { return plan_for(runtime_, kOp, IndexProblem{stage, dtype, wide_}, {}); }
   /// Elements or places of a task: where an item has a core, enough to be worth the scheduling of a group.
   static std::uint64_t share(const BuiltPlan& plan) { return plan.tuning.local == 1 ? 8192 : 1; }
+  /// Dispatches what is bound, for n elements in chunks, each with up to `more` iterations besides.
+  void run(Encoder& encoder, const BuiltPlan& plan, std::uint64_t n, std::uint64_t chunk, std::uint64_t more) const {
+    const std::uint64_t tasks = (n + chunk - 1) / chunk;
+    const Geometry geometry = item_geometry(tasks, plan.tuning.local);
+    check_loops(runtime_.traits(), kOp, tasks, geometry, 2 * static_cast<double>(chunk) + static_cast<double>(more));
+    encoder.dispatch(plan.kernel, geometry);
+  }
   /// Bits of NaN; of 0 for integers and booleans.
   static std::uint64_t outside(DType dtype) {
     switch (dtype) {

@@ -20,6 +20,7 @@ namespace detail {
 namespace {
 
 constexpr const char* kOp = "nonzero";
+static_assert(NONZERO_PAIR_BYTES == bits(DType::c128) / 8);
 
 // validate ----------------------------------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ class Search {
     const Tensor counts = encoder.scratch({static_cast<std::int64_t>(args_.parts)}, DType::i64);
     encoder.output(counts).input(x);
     bind_args(encoder, args_);
-    encoder.dispatch(plan.kernel, geometry(plan));
+    dispatch(encoder, plan);
     sums_ = cumsum(counts, 0, {}, stream);
   }
 
@@ -139,7 +140,7 @@ class Search {
     encoder.input(sums_).input(x_).input(source.defined() ? source : x_).input(order.defined() ? order : x_);
     bind_args(encoder, args_);
     encoder.bytes(size, sizeof size);
-    encoder.dispatch(plan.kernel, geometry(plan));
+    dispatch(encoder, plan);
   }
 
  private:
@@ -147,7 +148,12 @@ class Search {
     problem_.stage = stage;
     return plan_for(runtime_, kOp, problem_, implementation_);
   }
-  Geometry geometry(const BuiltPlan& plan) const { return item_geometry(args_.parts * (tiles_ ? NONZERO_ITEMS : 1), plan.tuning.local); }
+  void dispatch(Encoder& encoder, const BuiltPlan& plan) const {
+    const Geometry geometry = item_geometry(args_.parts * (tiles_ ? NONZERO_ITEMS : 1), plan.tuning.local);
+    // An element is looked at up to four times.
+    check_loops(runtime_.traits(), kOp, args_.parts, geometry, 4.5 * static_cast<double>(args_.chunk));
+    encoder.dispatch(plan.kernel, geometry);
+  }
 
   Runtime& runtime_;
   Tensor x_, sums_;

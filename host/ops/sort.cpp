@@ -71,12 +71,13 @@ std::string fits_tiles(const DeviceTraits& traits, const SortProblem& p) {
   return refuses_local_bytes(traits, sort_tile_places(own_entries(p.wide)) * entry_bytes(p.wide) + 2 * sizeof(std::uint64_t));
 }
 
+/// Iterations for a bundle: a merge exchange of 256 elements goes 36 times over pairs of them; up to eight lanes are loaded and stored.
+constexpr double kBundleLoops = (36.0 / 2 + 2 * 8) * static_cast<double>(SORT_BUNDLED);
+
 std::string fits_bundles(const DeviceTraits& traits, const SortProblem& p) {
   if (p.wide) return "entries must be packed, got wide ones";
   if (!p.short_lines) return fmt::format("lines must have at most {} elements, got more", SORT_BUNDLED);
-  // A merge exchange of 256 elements goes 36 times over pairs of them; up to eight lanes are loaded and stored.
-  constexpr double kTurns = 36.0 / 2 + 2 * 8;
-  return refuses_long_loops(traits, kTurns * static_cast<double>(SORT_BUNDLED));
+  return refuses_long_loops(traits, kBundleLoops);
 }
 /// Answer of fits_bundles where no caller forces it.
 std::string wants_bundles(const DeviceTraits& traits, const SortProblem& p) {
@@ -220,6 +221,7 @@ void run(Runtime& runtime, const Tensor& values, const Tensor& indices, const Te
     Tensor buffers = encoder.scratch({static_cast<std::int64_t>(geometry.global * lanes * m)}, DType::i64);
     encoder.output(buffers).input(x);
     bind_args(encoder, args);
+    check_loops(runtime.traits(), kOp, bundles, geometry, kBundleLoops);
     encoder.dispatch(first.kernel, geometry);
   } else {
     const Geometry geometry = item_geometry(runs.items, local);
@@ -227,6 +229,8 @@ void run(Runtime& runtime, const Tensor& values, const Tensor& indices, const Te
     Tensor counts = encoder.scratch({static_cast<std::int64_t>((geometry.global * args.digits) << args.digit_bits)}, DType::i32);
     encoder.output(buffers).output(counts).input(x);
     bind_args(encoder, args);
+    // Keys of 64 bits: eight digits are cleared and added up, and entries are counted, moved and stored.
+    check_loops(runtime.traits(), kOp, lines * sort_runs_of(m, runs.span), geometry, 22 * static_cast<double>(runs.span));
     encoder.dispatch(first.kernel, geometry);
   }
   const BuiltPlan* merge = args.last ? nullptr : &plans.of(SortStage::merge);
@@ -239,7 +243,9 @@ void run(Runtime& runtime, const Tensor& values, const Tensor& indices, const Te
     const std::uint64_t tasks = lines * sort_runs_of(m, span) * ((longest + (plans.tiles ? tile : args.chunk) - 1) / (plans.tiles ? tile : args.chunk));
     encoder.output(values).output(indices).output(made).input(from).input(x);
     bind_args(encoder, args);
-    encoder.dispatch(merge->kernel, item_geometry(plans.tiles ? tasks * SORT_ITEMS : tasks, merge->tuning.local));
+    const Geometry geometry = item_geometry(plans.tiles ? tasks * SORT_ITEMS : tasks, merge->tuning.local);
+    check_loops(runtime.traits(), kOp, tasks, geometry, static_cast<double>(args.chunk) + 64);
+    encoder.dispatch(merge->kernel, geometry);
     args.span = span;
   }
 }

@@ -364,7 +364,7 @@ def sorts(c):
         c.same(got[1], first[1], SORT + ", topk: the first k elements of sort()", "indices of topk of " + what)
         # What topk leaves open is which of equal elements it takes.
         if x.numel() and name != "bool":
-            c.same(got[0].sort(dim).values, torch.topk(x, k, dim, largest=largest).values.sort(dim).values, SORT + ", topk", "topk of " + what)
+            c.same(got[0].sort(dim).values, torch.topk(x, k, dim, largest=largest).values.sort(dim).values, SORT + ", topk", "topk of " + what, zero_signs=False)
         c.refused("invalid_argument", "topk", SORT + ", topk: k", x=x, k=n + 1, dim=dim, largest=largest)
     if n:
         kth, keepdim = c.integer(1, n), c.chance(0.5)
@@ -426,8 +426,8 @@ def by_tensors(c):
     shape = [max(1, n) for n in c.shape(1, 4, elements=2000, empty=0)]
     x = c.tensor(shape, name, expand=False)
     common = [c.integer(1, 4) for _ in range(c.integer(0, 2))] if c.chance(0.9) else [0, 2]
-    tensors, whole, wild, d = [], [], c.chance(0.3), 0
-    while d < len(shape) and (d == 0 or c.chance(0.75)):
+    tensors, whole, wild, d = [], [], c.chance(0.3) and name != "c64", 0
+    while d < len(shape) and (not tensors or c.chance(0.75)):
         if c.chance(0.2) and not wild:
             covered = c.integer(1, len(shape) - d)
             sizes = shape[d : d + covered]
@@ -441,7 +441,7 @@ def by_tensors(c):
             whole.append(0)
             d += covered
             continue
-        if c.chance(0.3):
+        if c.chance(0.3) and (tensors or d + 1 < len(shape)):
             whole.append(1)
         else:
             n = shape[d]
@@ -451,8 +451,6 @@ def by_tensors(c):
             tensors.append(c.lay_out(t.to(index_dtype(c))))
             whole.append(0)
         d += 1
-    if all(whole):
-        return
     kept = iter(tensors)
     places = tuple(slice(None) if w else (lambda t: t if t.dtype == torch.bool else t.long())(next(kept)) for w in whole)
     # Out of range: taken from, or stored into, rows that are added for it.
@@ -477,8 +475,6 @@ def by_tensors(c):
     inside = tuple(inside)
     want = padded[inside]
     what = f"{name} {shape} by {[list(t.shape) for t in tensors]} {whole}: "
-    if name == "c64" and wild:
-        return
     c.same(c.call("index", x=x, indices=tensors, whole=whole)[0], want, INDEX + ", index", what)
     accumulate = c.chance(0.5) and name not in ("bool", "c64")
     values = c.tensor(c.broadcastable(list(want.shape)), name, "small")
@@ -486,15 +482,15 @@ def by_tensors(c):
     grown = torch.zeros(padded.shape, dtype=x.dtype)
     grown[tuple(slice(0, n) for n in shape)] = self
     wide = torch.float64 if name in FLOATS else x.dtype
-    stored = grown.to(wide).index_put(inside, values.to(wide), accumulate=accumulate)[tuple(slice(0, n) for n in shape)].to(x.dtype)
-    repeated = not accumulate and len(torch.unique(torch.arange(padded.numel()).reshape(padded.shape)[inside])) != want.numel()
-    if repeated:
-        # Which of them holds PyTorch leaves open: the last one, in order.
-        numbers = torch.arange(padded.numel()).reshape(padded.shape)[inside].reshape(-1)
-        flat, all_values = grown.reshape(-1).clone(), values.expand(want.shape).reshape(-1)
+    numbers = torch.arange(padded.numel()).reshape(padded.shape)[inside].reshape(-1)
+    flat, all_values = grown.reshape(-1).to(wide), values.expand(want.shape).reshape(-1).to(wide)
+    if accumulate:
+        flat = flat.index_put((numbers,), all_values, accumulate=True)
+    else:
+        # Which value holds where indices are repeated PyTorch leaves open: the last one, in order.
         for place, value in zip(numbers.tolist(), all_values):
             flat[place] = value
-        stored = flat.reshape(grown.shape)[tuple(slice(0, n) for n in shape)]
+    stored = flat.reshape(grown.shape)[tuple(slice(0, n) for n in shape)].to(x.dtype)
     got = c.call("index_put", self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate)[0]
     c.same(got, stored, INDEX + ", index_put", ("accumulated " if accumulate else "stored ") + what, zero_signs=False)
     returned = c.call("index_put", back=["self"], self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate, in_place=True).back["self"]

@@ -40,7 +40,8 @@ struct IndexPutOptions {
 /// Accuracy: |error| <= n eps sum |x| for n values that go to one element, and the store's rounding.
 /// Scratch: as index(), and as sort() of as many places as there are indices; values where they are broadcast; self
 ///   where dimensions cannot be joined.
-/// Errors: as index(); invalid_shape for values; invalid_overlap if elements of self share memory.
+/// Errors: as index(); invalid_shape for values; invalid_overlap if elements of self share memory; not_supported to
+///   accumulate f64 without fp64, or 2^15 places or more on a device that ends loops early.
 /// Stream: never waits, but for the counts of masks.
 /// Source: torch.Tensor.index_put.
 CLUTCH_API Tensor index_put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,

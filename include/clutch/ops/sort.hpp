@@ -27,7 +27,7 @@ struct SortOptions {
 /// Determinism: the result is unique.
 /// Scratch: 24 bytes an element at most, 48 of f64 and i64; a copy of x where its lines are not contiguous.
 /// Errors: invalid_argument for the dimension or an implementation; invalid_dtype; not_supported for an implementation
-///   that refuses.
+///   that refuses, and for 2^26 elements or more on a device that ends loops early.
 /// Stream: never waits.
 /// Source: torch.sort with stable=True.
 CLUTCH_API Sorted sort(const Tensor& x, int dim = -1, const SortOptions& options = {}, const Stream& stream = {});
