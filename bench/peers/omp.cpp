@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <omp.h>
 
@@ -222,6 +224,24 @@ void cumsum_f32(float* out, const float* x, long lines, long m, long inner) {
     for (long j = 0; j < m; ++j)
       for (long c = 0; c < width; ++c) out[j * inner + i + c] = sum[c] += x[j * inner + i + c];
   }
+}
+
+void stable_sort_f32(float* values, std::int64_t* indices, const float* x, long lines, long m) {
+  using Entry = std::pair<float, std::int32_t>;
+  std::vector<Entry> entries(static_cast<std::size_t>(lines) * static_cast<std::size_t>(m));
+  const auto less = [](const Entry& a, const Entry& b) { return a.first < b.first; };
+  const long parts = lines > 1 ? 1 : omp_get_max_threads(), each = (m + parts - 1) / parts;
+#pragma omp parallel for schedule(static)
+  for (long task = 0; task < lines * parts; ++task) {
+    const long line = task / parts, begin = std::min(m, task % parts * each), end = std::min(m, begin + each);
+    Entry* const of_line = entries.data() + line * m;
+    for (long j = begin; j < end; ++j) of_line[j] = {x[line * m + j], static_cast<std::int32_t>(j)};
+    std::stable_sort(of_line + begin, of_line + end, less);
+  }
+  for (long done = each; parts > 1 && done < m; done += each)
+    std::inplace_merge(entries.data(), entries.data() + done, entries.data() + std::min(m, done + each), less);
+#pragma omp parallel for schedule(static)
+  for (long i = 0; i < lines * m; ++i) values[i] = entries[static_cast<std::size_t>(i)].first, indices[i] = entries[static_cast<std::size_t>(i)].second;
 }
 
 }  // namespace clutch::bench::omp

@@ -39,5 +39,7 @@ void segments_f32(std::string_view name, float* out, const float* data, const st
 void scatter_sum_f32(float* out, const float* src, const std::int64_t* index, long entries, long features);
 /// Sums up to each element along each of `lines` lines of m elements, `inner` apart: lines in parallel.
 void cumsum_f32(float* out, const float* x, long lines, long m, long inner);
+/// Each of `lines` lines of m elements by std::stable_sort of values with their places: lines in parallel, or parts of a line, which are then merged.
+void stable_sort_f32(float* values, std::int64_t* indices, const float* x, long lines, long m);
 
 }  // namespace clutch::bench::omp

@@ -132,10 +132,13 @@ std::vector<std::string> run_workload(const Device& device, const std::vector<DT
   any.run("self-test", [&] { detail::make_self_test_programs(device); });
   any.run("product of bytes", [&] { linalg::matmul(any.make({256, 256}, DType::i8), any.make({256, 256}, DType::i8)); });
   any.run("group_by", [&] { group_by(any.places(1 << 16, 1000), 1000); });
+  any.run("nonzero", [&] { nonzero(any.make({1 << 16}, DType::boolean)); });
   for (const DType dtype : dtypes) {
     if (dtype == DType::f64 && !traits.fp64) continue;
     const Calls c(device, dtype, failed);
     run_numbers(c, device, dtype);
+    if (bits(dtype) > 8) c.run("sort", [&] { sort(c.make({1 << 16})), sort(c.make({64, 100})); });
+    if (bits(dtype) > 8) c.run("index", [&] { index_put(c.make({1000, 8}), {any.places(1 << 12, 1000)}, index(c.make({1000, 8}), {any.places(1 << 12, 1000)})); });
     if (dtype == DType::f32 || dtype == DType::f64)
       for (const int n : {4, 32, 128}) c.run(fmt::format("eigh of {0} x {0}", n), [&] { linalg::eigh(c.make({n > 64 ? 2 : 64, n, n})); });
   }

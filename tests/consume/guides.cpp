@@ -67,6 +67,13 @@ void sparse() {
   piece_docs_sparse_md_3(normal({4, 2}, 1), index, normal({3, 2}, 2), normal({5, 4}, 3), whole({0, 4, 2}));
 }
 
+void indexing() {
+  const Tensor x = normal({6, 7}, 1), rows = clutch::from_host<std::int64_t>({0, 5, -1}), columns = whole({6, 0, 2});
+  piece_docs_indexing_md_1(x, normal({4, 3}, 2));
+  piece_docs_indexing_md_2(x, whole({3, 1, 3, 2}));
+  piece_docs_indexing_md_3(x, rows, columns, normal({3}, 3));
+}
+
 void devices(const clutch::Device& device) {
   piece_docs_devices_md_1(std::cout);
   cl_device_id id = clutch::interop::device_id(device);
@@ -88,6 +95,7 @@ int main() try {
   optimizers(device);
   own_kernel(device);
   sparse();
+  indexing();
   devices(device);
   piece_docs_api_md_1(normal({4, 8}, 1), clutch::current_stream(device));
   piece_docs_eigh_md_1(device);

@@ -139,6 +139,18 @@ TEST(OutForms, OfIndices) {
     });
     const Groups groups = group_by(picks, 9);
     expect_same("group_by", List{groups.offsets, groups.order}, [&](const List& o) { group_by_out({.offsets = o[0], .order = o[1]}, picks, 9); });
+    const Sorted sorted = sort(x, 0), top = topk(x, 4), third = kthvalue(x, 3);
+    expect_same("sort", List{sorted.values, sorted.indices}, [&](const List& o) { sort_out({.values = o[0], .indices = o[1]}, x, 0); });
+    expect_same("topk", List{top.values, top.indices}, [&](const List& o) { topk_out({.values = o[0], .indices = o[1]}, x, 4); });
+    expect_same("kthvalue", List{third.values, third.indices}, [&](const List& o) { kthvalue_out({.values = o[0], .indices = o[1]}, x, 3); });
+    expect_same("argsort", sorted.indices, [&](const Tensor& out) { argsort_out(out, x, 0); });
+    const Tensor halves = gt(x, 0.0);
+    expect_same("nonzero_static", nonzero_static(halves, 70), [&](const Tensor& out) { nonzero_static_out(out, halves, 70); });
+    expect_same("count_nonzero", count_nonzero(halves, {.dims = {1}}), [&](const Tensor& out) { count_nonzero_out(out, halves, {.dims = {1}}); });
+    const List rows{places.select(1, 0)};
+    const Tensor stored = numbers(device, {3, 11}, 9);
+    expect_same("index", index(x, rows), [&](const Tensor& out) { index_out(out, x, rows); });
+    expect_same("index_put", index_put(x, rows, stored), [&](const Tensor& out) { index_put_out(out, x, rows, stored); });
     const Tensor src = numbers(device, {5, 11}, 6), offsets = from_host<std::int32_t>({0, 2, 2, 9}, device),
                  csr_columns = from_host<std::int32_t>({0, 5, 5, 2, 7, 7, 1, 0, 3}, device);
     const sparse::Csr a{.offsets = offsets, .columns = csr_columns, .values = numbers(device, {9}, 7), .width = 8};

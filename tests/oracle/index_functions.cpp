@@ -52,6 +52,44 @@ void add_index_functions(Functions& table) {
     const Groups g = group_by(c["index"], c.integer("groups", 0));
     c.give(std::vector{g.offsets, g.order});
   };
+  const auto give_sorted = [](Call& c, const Sorted& s) { c.give(std::vector{s.values, s.indices}); };
+  table["sort"] = [=](Call& c) {
+    const SortOptions options{.descending = c.flag("descending"), .implementation = {}};
+    if (c.flag("argsort")) return c.give(argsort(c["x"], c.rank("dim", -1), options));
+    give_sorted(c, sort(c["x"], c.rank("dim", -1), options));
+  };
+  table["topk"] = [=](Call& c) { give_sorted(c, topk(c["x"], c.integer("k", 0), c.rank("dim", -1), {.largest = c.flag("largest"), .implementation = {}})); };
+  table["kthvalue"] = [=](Call& c) {
+    give_sorted(c, kthvalue(c["x"], c.integer("k", 0), c.rank("dim", -1), {.keepdim = c.flag("keepdim"), .implementation = {}}));
+  };
+  // Which tensors of `indices` are whole dimensions stands in `whole`.
+  const auto indices_of = [](const Call& c) {
+    std::vector<Tensor> all;
+    std::size_t next = 0;
+    const std::vector<Tensor> given = c.list("indices");
+    for (std::int64_t whole : c.dims("whole")) all.push_back(whole != 0 ? Tensor() : given[next++]);
+    return all;
+  };
+  table["index"] = [=](Call& c) { c.give(index(c["x"], indices_of(c))); };
+  table["index_put"] = [=](Call& c) {
+    const IndexPutOptions options{.accumulate = c.flag("accumulate")};
+    if (c.flag("in_place")) return index_put_(c["self"], indices_of(c), c["values"], options);
+    c.give(index_put(c["self"], indices_of(c), c["values"], options));
+  };
+  table["nonzero"] = [](Call& c) { c.give(nonzero(c["x"])); };
+  table["nonzero_static"] = [](Call& c) {
+    c.give(nonzero_static(c["x"], c.integer("size", 0), {.fill_value = c.integer("fill_value", -1), .implementation = {}}));
+  };
+  table["count_nonzero"] = [](Call& c) { c.give(count_nonzero(c["x"], {.dims = c.dims("dims")})); };
+  table["masked_select"] = [](Call& c) { c.give(masked_select(c["x"], c["mask"])); };
+  table["unique"] = [](Call& c) {
+    const UniqueOptions options{.return_inverse = c.flag("inverse"), .return_counts = c.flag("counts"), .implementation = {}};
+    const Unique made = c.flag("consecutive") ? unique_consecutive(c["x"], options) : unique(c["x"], options);
+    std::vector<Tensor> all{made.values};
+    if (options.return_inverse) all.push_back(made.inverse);
+    if (options.return_counts) all.push_back(made.counts);
+    c.give(all);
+  };
   table["embedding"] = [](Call& c) { c.give(nn::embedding(c["weight"], c["index"])); };
   table["embedding_backward"] = [](Call& c) {
     c.give(nn::embedding_backward(c["grad"], c["index"], c.integer("rows", 0),

@@ -332,3 +332,166 @@ def groups(c):
     places = torch.arange(entries)[valid]
     order = places[torch.argsort(index[valid], stable=True)]
     c.same(got[1][: len(order)], order.int(), source + ": stably, the result is unique", "order: ")
+
+
+SORT = "clutch/ops/sort.hpp"
+
+
+@case(80, covers=["sort", "argsort", "topk", "kthvalue"], sharp=True)
+def sorts(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool"])
+    shape = c.shape(0, 4)
+    if c.chance(0.3):
+        shape = [c.integer(1, 3), c.pick([2047, 2049, 4097, 9000])]
+    x = c.tensor(shape, name)
+    rank = len(shape)
+    dim = c.integer(-rank, rank - 1) if rank else c.pick([-1, 0])
+    descending = c.chance(0.5)
+    want = torch.sort(x, dim=dim, descending=descending, stable=True)
+    got = c.call("sort", x=x, dim=dim, descending=descending)
+    what = f"{name} {shape} along {dim}: "
+    c.same(got[1], want.indices, SORT + ", Order", "indices of " + what)
+    c.same(got[0], want.values, SORT + ", values keep their bits", "values of " + what)
+    c.same(c.call("sort", x=x, dim=dim, descending=descending, argsort=True)[0], want.indices, SORT + ", argsort", what)
+    n = shape[dim] if rank else 1
+    k = c.pick([0, 1, n, c.integer(0, n)]) if rank else 1
+    largest = c.chance(0.5)
+    if k <= n:
+        order = torch.sort(x, dim=dim, descending=largest, stable=True)
+        first = [t.narrow(dim, 0, k) if rank else t for t in order]
+        got = c.call("topk", x=x, k=k, dim=dim, largest=largest)
+        c.same(got[0], first[0], SORT + ", topk: the first k elements of sort()", "values of topk of " + what)
+        c.same(got[1], first[1], SORT + ", topk: the first k elements of sort()", "indices of topk of " + what)
+        # What topk leaves open is which of equal elements it takes.
+        if x.numel() and name != "bool":
+            c.same(got[0].sort(dim).values, torch.topk(x, k, dim, largest=largest).values.sort(dim).values, SORT + ", topk", "topk of " + what, zero_signs=False)
+        c.refused("invalid_argument", "topk", SORT + ", topk: k", x=x, k=n + 1, dim=dim, largest=largest)
+    if n:
+        kth, keepdim = c.integer(1, n), c.chance(0.5)
+        got = c.call("kthvalue", x=x, k=kth, dim=dim, keepdim=keepdim)
+        order = torch.sort(x, dim=dim, stable=True)
+        for t, w in zip(got.results, order):
+            w = (w.narrow(dim, kth - 1, 1) if keepdim else w.select(dim, kth - 1)) if rank else w
+            c.same(t, w, SORT + ", kthvalue", f"kthvalue {kth} of " + what)
+    c.refused("invalid_argument", "sort", SORT + ", Errors", x=x, dim=max(rank, 1))
+
+
+NONZERO = "clutch/ops/nonzero.hpp"
+
+
+@case(60, covers=["nonzero", "nonzero_static", "count_nonzero", "masked_select"], sharp=True)
+def found(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool", "c64"])
+    shape = c.shape(0, 5)
+    x = c.values(shape, name, c.pick(["any", "small"]))
+    x = c.lay_out(torch.where(torch.from_numpy(np.asarray(c.rng.random(shape) < c.pick([0.1, 0.5, 0.9]))), x, torch.zeros([], dtype=x.dtype)))
+    what = f"{name} {shape}: "
+    want = torch.nonzero(x)
+    c.same(c.call("nonzero", x=x)[0], want, NONZERO + ", nonzero", "nonzero of " + what)
+    size, fill = c.pick([0, 1, len(want), len(want) + 5]), c.pick([-1, 0, 7])
+    c.same(c.call("nonzero_static", x=x, size=size, fill_value=fill)[0], torch.nonzero_static(x, size=size, fill_value=fill), NONZERO + ", nonzero_static", what)
+    if name != "c64":
+        dims = [d for d in range(len(shape)) if c.chance(0.4)]
+        c.same(c.call("count_nonzero", x=x, dims=dims)[0], torch.count_nonzero(x, dim=dims or None), NONZERO + ", count_nonzero", what)
+    mask = c.lay_out(torch.from_numpy(np.asarray(c.rng.random(c.broadcastable(shape)) < 0.5)))
+    y = c.tensor(c.broadcastable(shape), name)
+    c.same(c.call("masked_select", x=y, mask=mask)[0], torch.masked_select(y, mask), NONZERO + ", masked_select", what)
+    c.refused("invalid_dtype", "masked_select", NONZERO + ", masked_select", x=y, mask=mask.to(torch.uint8))
+
+
+@case(60, covers=["unique", "unique_consecutive"], sharp=True)
+def differing(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool"])
+    x = c.tensor(c.shape(0, 3), name, c.pick(["any", "small"]))
+    inverse, counts, consecutive = c.chance(0.6), c.chance(0.6), c.chance(0.4)
+    f = torch.unique_consecutive if consecutive else torch.unique
+    want = f(x, return_inverse=True, return_counts=True)
+    got = c.call("unique", x=x, inverse=inverse, counts=counts, consecutive=consecutive)
+    what = f"{name} {list(x.shape)}{' consecutive' if consecutive else ''}: "
+    c.same(got[0], want[0], NONZERO + ", unique", "values of " + what, zero_signs=False)
+    if inverse:
+        # Which NaN is which PyTorch leaves open.
+        nan = x.isnan() if name in FLOATS else torch.zeros(x.shape, dtype=torch.bool)
+        c.same(torch.where(nan, 0, got[1]), torch.where(nan, 0, want[1]), NONZERO + ", unique", "inverse of " + what)
+    if counts:
+        c.same(got[1 + inverse], want[2], NONZERO + ", unique", "counts of " + what)
+
+
+INDEX = "clutch/ops/index.hpp"
+
+
+@case(100, covers=["index", "index_put"], sharp=True)
+def by_tensors(c):
+    name = c.pick(FLOATS + INTEGERS + ["bool", "c64"])
+    shape = [max(1, n) for n in c.shape(1, 4, elements=2000, empty=0)]
+    x = c.tensor(shape, name, expand=False)
+    common = [c.integer(1, 4) for _ in range(c.integer(0, 2))] if c.chance(0.9) else [0, 2]
+    tensors, whole, wild, d = [], [], c.chance(0.3) and name != "c64", 0
+    while d < len(shape) and (not tensors or c.chance(0.75)):
+        if c.chance(0.2) and not wild:
+            covered = c.integer(1, len(shape) - d)
+            sizes = shape[d : d + covered]
+            # The count must be what the other indices broadcast with.
+            mask = torch.zeros(sizes, dtype=torch.bool).reshape(-1)
+            count = min(common[-1] if common else 1, mask.numel())
+            if count != (common[-1] if common else 1):
+                count = 1
+            mask[torch.from_numpy(np.asarray(c.rng.permutation(mask.numel())[:count], dtype=np.int64))] = True
+            tensors.append(c.lay_out(mask.reshape(sizes)))
+            whole.append(0)
+            d += covered
+            continue
+        if c.chance(0.3) and (tensors or d + 1 < len(shape)):
+            whole.append(1)
+        else:
+            n = shape[d]
+            t = torch.from_numpy(np.asarray(c.rng.integers(-n, n, size=c.broadcastable(common))))
+            if wild and t.numel() and c.chance(0.5):
+                t.reshape(-1)[0] = c.pick([n, -n - 1, 2**31 - 1, -(2**31)])
+            tensors.append(c.lay_out(t.to(index_dtype(c))))
+            whole.append(0)
+        d += 1
+    kept = iter(tensors)
+    places = tuple(slice(None) if w else (lambda t: t if t.dtype == torch.bool else t.long())(next(kept)) for w in whole)
+    # Out of range: taken from, or stored into, rows that are added for it.
+    dims, d = [], 0
+    for p in places:
+        dims.append(d)
+        d += p.dim() if isinstance(p, torch.Tensor) and p.dtype == torch.bool else 1
+    padded, inside = x.clone(), list(places)
+    for at, p in zip(dims, places):
+        if isinstance(p, torch.Tensor) and p.dtype != torch.bool:
+            extra = list(padded.shape)
+            extra[at] = 1
+            padded = torch.cat([padded, torch.full(extra, math.nan if name in FLOATS + ["c64"] else 0, dtype=x.dtype)], at)
+    for k, (at, p) in enumerate(zip(dims, places)):
+        if isinstance(p, torch.Tensor) and p.dtype != torch.bool:
+            n = shape[at]
+            inside[k] = torch.where((p < -n) | (p >= n), n, torch.where(p < 0, p + n, p))
+        elif isinstance(p, torch.Tensor):
+            grown = torch.zeros([padded.shape[at + i] for i in range(p.dim())], dtype=torch.bool)
+            grown[tuple(slice(0, n) for n in p.shape)] = p
+            inside[k] = grown
+    inside = tuple(inside)
+    want = padded[inside]
+    what = f"{name} {shape} by {[list(t.shape) for t in tensors]} {whole}: "
+    c.same(c.call("index", x=x, indices=tensors, whole=whole)[0], want, INDEX + ", index", what)
+    accumulate = c.chance(0.5) and name not in ("bool", "c64")
+    values = c.tensor(c.broadcastable(list(want.shape)), name, "small")
+    self = c.tensor(shape, name, "small", expand=False)
+    grown = torch.zeros(padded.shape, dtype=x.dtype)
+    grown[tuple(slice(0, n) for n in shape)] = self
+    wide = torch.float64 if name in FLOATS else x.dtype
+    numbers = torch.arange(padded.numel()).reshape(padded.shape)[inside].reshape(-1)
+    flat, all_values = grown.reshape(-1).to(wide), values.expand(want.shape).reshape(-1).to(wide)
+    if accumulate:
+        flat = flat.index_put((numbers,), all_values, accumulate=True)
+    else:
+        # Which value holds where indices are repeated PyTorch leaves open: the last one, in order.
+        for place, value in zip(numbers.tolist(), all_values):
+            flat[place] = value
+    stored = flat.reshape(grown.shape)[tuple(slice(0, n) for n in shape)].to(x.dtype)
+    got = c.call("index_put", self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate)[0]
+    c.same(got, stored, INDEX + ", index_put", ("accumulated " if accumulate else "stored ") + what, zero_signs=False)
+    returned = c.call("index_put", back=["self"], self=self, indices=tensors, whole=whole, values=values, accumulate=accumulate, in_place=True).back["self"]
+    c.same(returned, stored, INDEX + ", index_put_", "in place " + what, zero_signs=False)

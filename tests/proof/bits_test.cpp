@@ -209,6 +209,30 @@ void indexed(Calls& c) {
     });
 }
 
+void sorts(Calls& c) {
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64, DType::u8})
+    c.same(fmt::format("sort {}", name(t)), [=](const Device& d) {
+      const Tensor x = is_floating(t) ? normal(d, {7, 601}, 43, t) : whole(d, {7, 601}, 43, 0, 100, t);
+      const Sorted rows = sort(x), columns = sort(x, 0, {.descending = true}), top = topk(x, 40), third = kthvalue(x, 3, 0);
+      return Tensors{rows.values, rows.indices, columns.values, columns.indices, top.values, top.indices, third.values, third.indices};
+    });
+  c.same("sort and find", [=](const Device& d) {
+    const Tensor x = whole(d, {7, 601}, 44, 0, 100, DType::i32);
+    const Unique all = unique(x, {.return_inverse = true, .return_counts = true}), runs = unique_consecutive(x, {.return_inverse = true});
+    return Tensors{nonzero(x), nonzero_static(x, 5000), masked_select(x, gt(x, 50)), all.values, all.inverse, all.counts, runs.values, runs.inverse};
+  });
+}
+
+void indices(Calls& c) {
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::i32})
+    c.same(fmt::format("index {}", name(t)), [=](const Device& d) {
+      const Tensor x = is_floating(t) ? normal(d, {40, 9, 7}, 45, t) : whole(d, {40, 9, 7}, 45, 0, 100, t);
+      const Tensor i = whole(d, {300}, 46, -40, 40, DType::i64), j = whole(d, {300}, 47, -7, 7, DType::i32), v = x.slice(0, 0, 1).select(1, 0);
+      return Tensors{index(x, {i}), index(x, {i, Tensor(), j}), index_put(x, {Tensor(), Tensor(), j}, v.select(1, 0)),
+                     index_put(x, {i}, v.select(1, 3), {.accumulate = true})};
+    });
+}
+
 void products(Calls& c) {
   for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::c64, DType::c128})
     c.same(fmt::format("matmul {}", name(t)), [=](const Device& d) {
@@ -387,7 +411,7 @@ TEST(SavedBits, ChangesNameTheirReasonsAndTests) {
 
 TEST(SavedBits, EveryOpGivesThemAgain) {
   Calls calls;
-  elementwise(calls), reductions(calls), indexed(calls), products(calls), eigenpairs(calls), attentions(calls), optimizers(calls);
+  elementwise(calls), reductions(calls), indexed(calls), sorts(calls), indices(calls), products(calls), eigenpairs(calls), attentions(calls), optimizers(calls);
   const char* save = std::getenv("TEST_SAVE_BITS");
   std::map<std::string, std::string> saved = read("saved_bits"), changed = read("changed_bits");
   std::ofstream out;

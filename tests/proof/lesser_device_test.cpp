@@ -442,6 +442,21 @@ const std::vector<Long>& long_calls() {
       {"block mask of many lists", [](const Device& d) { return mask_of_lists(40000, d).kinds(); }},
       {"group_by of a million", [](const Device& d) { return group_by(indices(1 << 20, 1, d), 1 << 20).offsets; }},
       {"group_by of few among many groups", [](const Device& d) { return group_by(indices(1 << 20, 2, d), 1 << 22).offsets; }},
+      {"sort of a million", [](const Device& d) { return sort(indices(1 << 20, 3, d)).indices; }},
+      {"sort of a million doubles", [](const Device& d) { return sort(indices(1 << 20, 4, d).to(DType::f64)).indices; }},
+      {"sort of many short lines",
+       [](const Device& d) {
+         return argsort(indices(1 << 20, 5, d).reshape({1 << 13, 1 << 7}));
+       }},
+      {"topk of a million", [](const Device& d) { return topk(indices(1 << 20, 6, d), 9).indices; }},
+      {"nonzero of a million", [](const Device& d) { return nonzero(indices(1 << 20, 3, d)); }},
+      {"unique of a million", [](const Device& d) { return unique(indices(1 << 20, 3, d), {.return_inverse = true}).inverse; }},
+      {"index of a million",
+       [](const Device& d) {
+         return clutch::index(numbers({1000, 1000}, d), {indices(1000, 1, d)});
+       }},
+      {"index_put of a million",
+       [](const Device& d) { return index_put(zeros({1 << 20}, {.device = d}), {indices(1 << 20, 3, d)}, full({}, 1, {.device = d}), {.accumulate = true}); }},
       {"segment of many",
        [](const Device& d) {
          return segment_reduce(numbers({15000, 10}, d), one_segment(15000, d));

@@ -7,10 +7,14 @@
 #include "cases/fill.hpp"
 #include "cases/flex.hpp"
 #include "cases/group.hpp"
+#include "cases/index.hpp"
 #include "cases/matmul.hpp"
+#include "cases/nonzero.hpp"
 #include "cases/optim.hpp"
 #include "cases/random.hpp"
 #include "cases/scatter.hpp"
+#include "cases/segment.hpp"
+#include "cases/sort.hpp"
 #include "support/fixture.hpp"
 #include "support/op_case.hpp"
 
@@ -81,7 +85,7 @@ TEST(Cost, IsStatedByEveryOp) {
     const Tensor x = full({kRows, kColumns}, 2, {.device = device}), y = full({kColumns, 48}, 3, {.device = device}),
                  out = empty(x.sizes(), {.device = device});
     const Tensor product = empty({kRows, 48}, {.device = device}), a = full({5, 12, 12}, 1, {.device = device});
-    const Tensor index = zeros(x.sizes(), i64), groups = zeros({kNumel}, i64), offsets = arange(0, kRows + 1, 1, i64);
+    const Tensor index = zeros(x.sizes(), i64), groups = zeros({kNumel}, i64), offsets = arange(0, kRows + 1, 1, i64), rows = arange(0, kRows, 1, i64);
     const Tensor line = full({kLong}, 1, {.device = device}), sums = empty({kLong}, {.device = device});
     const cases::FlexCase::Shape s{.batch = 2, .heads = 3, .q_len = 40, .kv_len = 50, .e = 16, .ev = 8};
     const Tensor q = full(s.q(), 1, {.device = device}), k = full(s.k(), 1, {.device = device}), v = full(s.v(), 1, {.device = device});
@@ -102,8 +106,12 @@ TEST(Cost, IsStatedByEveryOp) {
         {"fill", [&] { fill_(out, 3); }, 0, cases::FillCase::bytes(kNumel, DType::f32)},
         {"flex", [&] { attention::flex(q, k, v); }, cases::FlexCase::flops(s), 4.0 * static_cast<double>(q.numel() + k.numel() + v.numel() + numel(s.out()))},
         {"group", [&] { group_by(groups, kRows); }, 0, cases::GroupCase::bytes(kNumel, kRows), 8},
+        // Places are made and read, too.
+        {"index", [&] { clutch::index(x, {rows}); }, 0, cases::IndexCase::bytes(DType::f32, kRows, kColumns, 1), 2},
         {"map", [&] { map([](Expr e) { return e + 1; }, {x}); }, kNumel, 2 * kBytes},
         {"matmul", [&] { linalg::matmul_out(product, x, y); }, cases::MatmulCase::flops(kRows, 48, kColumns), kBytes + rest + 4.0 * kRows * 48, 4},
+        // Counts of parts and their sums, too, and the fill.
+        {"nonzero", [&] { nonzero_static(x, kNumel); }, 1, cases::NonzeroCase::bytes(DType::f32, kNumel, kNumel, 2), 2.1},
         {"optim", [&] { adamw.step(steps); }, cases::OptimCase::flops(130, {.weight_decay = 0.01, .decoupled = true}), cases::OptimCase::bytes(130, {})},
         {"random", [&] { uniform_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, false), cases::RandomCase::bytes(kNumel, DType::f32)},
         {"random", [&] { normal_(out, {.seed = 1}); }, cases::RandomCase::flops(kNumel, true), cases::RandomCase::bytes(kNumel, DType::f32)},
@@ -111,6 +119,8 @@ TEST(Cost, IsStatedByEveryOp) {
         {"rowwise", [&] { nn::softmax(x); }, 4.0 * kNumel, 2 * kBytes, 2},
         {"scatter", [&] { scatter_reduce_(out, 1, index, x); }, cases::ScatterCase::flops(kNumel), cases::ScatterCase::bytes(kNumel, kNumel, DType::f32)},
         {"segment", [&] { segment_reduce(x, offsets); }, kNumel, 2 * kBytes + 8 * (kRows + 1)},
+        // Of each of two runs and their merge: entries of eight bytes in buffers, and counts of digits.
+        {"sort", [&] { sort(x); }, 0, cases::SortCase::bytes(DType::f32, kNumel, kRows, kColumns), 8},
         {"sparse24", [&] { sparse::prune_2_4(x); }, 0, 2 * kBytes},
         // Long lines go in blocks: their sums, then carries, then the blocks again.
         {"cumsum", [&] { cumsum_out(sums, line, 0); }, cases::CumsumCase::flops(kLong), cases::CumsumCase::bytes(kLong, DType::f32), 1.6},

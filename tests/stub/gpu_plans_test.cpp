@@ -167,6 +167,22 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     c.run("linear by f8 4096", [&] { linalg::matmul(c.make({4096, 4096}), c.make({4096, 4096}).mT(), f8); });
   }
   Calls(DType::i32).run("group_by 1M of 100000", [&] { group_by(Calls::make({1 << 20}, DType::i32), 100000); });
+  for (DType dtype : {DType::f32, DType::f16, DType::i64}) {
+    const Calls c(dtype);
+    c.run("sort 1M", [&] { sort(c.make({1 << 20})); });
+    c.run("sort 4096x1000", [&] { sort(c.make({4096, 1000})); });
+    c.run("topk 50 of 64x50000", [&] { topk(c.make({64, 50000}), 50); });
+  }
+  const Calls numbers(DType::f32);
+  numbers.run("index 1M of 1000x1000", [&] {
+    clutch::index(numbers.make({1000, 1000}), {Calls::make({1 << 20}, DType::i64), Calls::make({1 << 20}, DType::i64)});
+  });
+  for (const bool accumulate : {false, true})
+    numbers.run(fmt::format("index_put 1M of 1000x1000{}", accumulate ? " accumulate" : ""), [&] {
+      const Tensor i = Calls::make({1 << 20}, DType::i64);
+      index_put_(numbers.make({1000, 1000}), {i, i}, numbers.make({1 << 20}), {.accumulate = accumulate});
+    });
+  Calls(DType::boolean).run("nonzero_static of 1M", [&] { nonzero_static(Calls::make({1024, 1024}, DType::boolean), 1 << 19); });
   Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
 }
 
