@@ -4,7 +4,9 @@
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/BinaryOps.h>
+#include <ATen/native/Resize.h>
 
 namespace torch_clutch {
 namespace {
@@ -156,6 +158,54 @@ at::Tensor& xlogy_out(const at::Tensor& self, const at::Tensor& other, at::Tenso
     return clutch::select(clutch::isnan(in.x[1]), in.x[1], clutch::select(in.x[0] == 0.0, 0.0, in.x[0] * clutch::log(in.x[1])));
   });
 }
+at::Tensor rsub(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) { return at::sub(other, self, alpha); }
+at::Tensor& xlog1py_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return binary_float(out, self, other, [](const In& in) {
+    return clutch::select(clutch::isnan(in.x[1]), in.x[1], clutch::select(in.x[0] == 0.0, 0.0, in.x[0] * clutch::log1p(in.x[1])));
+  });
+}
+// The larger one, and the log of one more than the smaller one's share: finite where both are infinite and equal.
+at::Tensor& logaddexp_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return binary(out, self, other, [](const In& in) {
+    const Expr largest = clutch::max(in.x[0], in.x[1]), least = clutch::min(in.x[0], in.x[1]);
+    return clutch::select(clutch::isinf(largest) & (largest == least), largest, largest + clutch::log1p(clutch::exp(least - largest)));
+  });
+}
+at::Tensor& logaddexp2_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return binary(out, self, other, [](const In& in) {
+    const Expr largest = clutch::max(in.x[0], in.x[1]), least = clutch::min(in.x[0], in.x[1]);
+    return clutch::select(clutch::isinf(largest) & (largest == least), largest, largest + clutch::log2(1.0 + clutch::exp2(least - largest)));
+  });
+}
+at::Tensor& nextafter_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  at::TensorIterator it;
+  it.build_borrowing_binary_op(out, self, other);
+  if (it.common_dtype() != at::kFloat && it.common_dtype() != at::kDouble) refuse("neighbours of narrow floats");
+  pointwise(it, [](const In& in) { return builtin("nextafter(x0, x1)", {in.x[0], in.x[1]}); });
+  return out;
+}
+at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imaginary, at::Tensor& out) {
+  const at::Tensor parts = at::view_as_real(out.resize_(at::infer_size(real.sizes(), imaginary.sizes())));
+  parts.select(-1, 0).copy_(real);
+  parts.select(-1, 1).copy_(imaginary);
+  return out;
+}
+at::Tensor& polar_out(const at::Tensor& magnitude, const at::Tensor& angle, at::Tensor& out) {
+  return torch_clutch::complex_out(magnitude * angle.cos(), magnitude * angle.sin(), out);
+}
+at::Tensor& cross_out(const at::Tensor& self, const at::Tensor& other, int64_t dim, at::Tensor& out) {
+  if (out.is_complex()) refuse("complex numbers");
+  const std::vector<at::Tensor> both = at::broadcast_tensors({self, other});
+  dim = at::maybe_wrap_dim(dim, both[0].dim());
+  at::native::resize_output(out, both[0].sizes());
+  if (out.is_alias_of(self) || out.is_alias_of(other)) refuse("a product into its own factor");
+  for (int64_t i = 0; i < 3; ++i) {
+    auto of = [&](const at::Tensor& tensor, int64_t k) { return wrap(tensor.select(dim, (i + k) % 3)); };
+    apply(out.select(dim, i), {of(both[0], 1), of(both[1], 2), of(both[0], 2), of(both[1], 1)},
+          [](const In& in) { return in.x[0] * in.x[1] - in.x[2] * in.x[3]; });
+  }
+  return out;
+}
 at::Tensor& heaviside_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   TORCH_CHECK(self.scalar_type() == other.scalar_type() && out.scalar_type() == self.scalar_type(),
               "heaviside is not yet implemented for tensors with different dtypes.");
@@ -205,8 +255,16 @@ void add_arithmetic(OpTable& table) {
   table.add<"atan2.out", &atan2_out>("map of OpenCL's atan2");
   table.add<"hypot.out", &hypot_out>("map of OpenCL's hypot");
   table.add<"copysign.out", &copysign_out>("map of OpenCL's copysign");
-  table.add<"xlogy.out", &xlogy_out>("map of log");
+  table.add<"xlogy.OutTensor", &xlogy_out>("map of log");
   table.add<"heaviside.out", &heaviside_out>("map of select");
+  table.add<"rsub.Tensor", &rsub>("sub");
+  table.add<"special_xlog1py.out", &xlog1py_out>("map of log1p");
+  table.add<"logaddexp.out", &logaddexp_out>("map of log1p and exp");
+  table.add<"logaddexp2.out", &logaddexp2_out>("map of log2 and exp2");
+  table.add<"nextafter.out", &nextafter_out>("map of OpenCL's nextafter");
+  table.add<"complex.out", &complex_out>("copy_");
+  table.add<"polar.out", &polar_out>("map of cos and sin");
+  table.add<"linalg_cross.out", &cross_out>("map");
   table.add<"lerp.Scalar_out", &lerp_scalar_out>("lerp");
   table.add<"lerp.Tensor_out", &lerp_tensor_out>("lerp");
   table.add<"addcdiv.out", &addcdiv_out>("map: the bits of addcdiv");

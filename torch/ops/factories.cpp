@@ -54,6 +54,15 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return out;
 }
 
+at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base, at::Tensor& out) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  at::native::resize_output(out, {steps});
+  if (!at::isFloatingType(out.scalar_type())) refuse("logspace of integers");
+  if (steps == 0) return out;
+  const at::Tensor exponents = at::linspace(start, end, steps, out.options());
+  return at::pow_out(out, base, exponents);
+}
+
 // Numbers: first, step, last, count - 1. The second half counts from the end.
 template <clutch::DType kDType>
 constexpr auto line = [](const In& in) {
@@ -93,6 +102,7 @@ void add_factories(OpTable& table) {
   table.add<"empty_strided", &empty_strided>("empty");
   table.add<"arange.start_out", &arange_out>("arange_");
   table.add<"linspace.out", &linspace_out>("map with position()");
+  table.add<"logspace.out", &logspace_out>("map with position(), pow");
   table.add<"eye.m_out", &eye_out>("map with position()");
   table.add<"eye.out", &eye_square_out>("map with position()");
 }

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace torch_clutch {
@@ -65,6 +67,40 @@ constexpr auto sinc = [](const In& in) {
   const Expr angle = std::numbers::pi * in.x[0];
   return clutch::select(in.x[0] == 0.0, 1.0, clutch::sin(angle) / angle);
 };
+
+constexpr auto entropy = [](const In& in) {
+  const Expr& x = in.x[0];
+  return clutch::select(clutch::isnan(x), x,
+                        clutch::select(x > 0.0, -x * clutch::log(x), clutch::select(x == 0.0, 0.0, -std::numeric_limits<double>::infinity())));
+};
+// The series at 10 or more, to which the recurrence leads, and the reflection for negative numbers.
+constexpr auto digamma = [](const In& in) {
+  const Expr& x = in.x[0];
+  const Expr reflected = x < 0.0;
+  const Expr place = clutch::select(reflected, 1.0 - x, x);
+  Expr at = place, sum = 0.0 * place;
+  for (int i = 0; i < 10; ++i) {
+    const Expr small = at < 10.0;
+    sum = clutch::select(small, sum - 1.0 / at, sum);
+    at = clutch::select(small, at + 1.0, at);
+  }
+  const Expr z = 1.0 / (at * at);
+  const Expr series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
+  const Expr positive = sum + clutch::log(at) - 0.5 / at - series;
+  const Expr angle = std::numbers::pi * (x - clutch::floor(x));
+  const Expr mirrored = positive - std::numbers::pi * clutch::cos(angle) / clutch::sin(angle);
+  const Expr whole = x == clutch::floor(x);
+  const Expr pole = clutch::select(x == 0.0, -1.0 / x, std::numeric_limits<double>::quiet_NaN());
+  return clutch::select((x <= 0.0) & whole, pole, clutch::select(reflected, mirrored, positive));
+};
+
+at::Tensor angle(const at::Tensor& self) {
+  if (self.is_complex()) refuse("complex numbers");
+  at::Tensor out = at::empty(
+      {0}, self.options().dtype(at::isIntegralType(self.scalar_type(), true) ? c10::typeMetaToScalarType(at::get_default_dtype()) : self.scalar_type()));
+  return unary_float(out, self,
+                     [](const In& in) { return clutch::select(clutch::isnan(in.x[0]), in.x[0], clutch::select(in.x[0] < 0.0, std::numbers::pi, 0.0)); });
+}
 
 at::Tensor& neg_out(const at::Tensor& self, at::Tensor& out) {
   TORCH_CHECK(
@@ -160,6 +196,9 @@ void add_functions(OpTable& table) {
   table.add<"erfc.out", &real_out<error_complement>>("map of OpenCL's erfc");
   table.add<"lgamma.out", &real_out<log_gamma>>("map of OpenCL's lgamma");
   table.add<"reciprocal.out", &real_out<inverse>>("reciprocal");
+  table.add<"special_entr.out", &real_out<entropy>>("map of log");
+  table.add<"digamma.out", &real_out<digamma>>("map of log");
+  table.add<"angle", &angle>("map of select");
   table.add<"floor.out", &rounding_out<lower>>("floor");
   table.add<"ceil.out", &rounding_out<upper>>("ceil");
   table.add<"trunc.out", &rounding_out<truncated>>("trunc");

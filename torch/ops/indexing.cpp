@@ -150,6 +150,13 @@ at::Tensor roll(const at::Tensor& self, c10::IntArrayRef shifts, c10::IntArrayRe
   return rolled.is_same(self) ? self.clone() : rolled;
 }
 
+at::Tensor channel_shuffle(const at::Tensor& self, int64_t groups) {
+  TORCH_CHECK(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", self.sizes());
+  TORCH_CHECK(groups > 0 && self.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ", self.size(1), " channels and ", groups,
+              " groups.");
+  return self.reshape({self.size(0), groups, self.size(1) / groups, -1}).transpose(1, 2).reshape(self.sizes()).contiguous();
+}
+
 }  // namespace
 
 void add_indexing(OpTable& table) {
@@ -162,6 +169,7 @@ void add_indexing(OpTable& table) {
   table.add<"cat.out", &cat_out>("copy_ into slices");
   table.add<"tril.out", &triangle_out<false>>("map with position()");
   table.add<"triu.out", &triangle_out<true>>("map with position()");
+  table.add<"channel_shuffle", &channel_shuffle>("copy_");
   table.add<"flip", &flip>("index_select");
   table.add<"roll", &roll>("copy_ into slices");
 }

@@ -103,8 +103,9 @@ at::Tensor& pair_loss_out(at::Tensor& out, const at::Tensor& self, const at::Ten
   if (!at::isFloatingType(self.scalar_type()) || self.scalar_type() != target.scalar_type()) refuse("losses of integers or of two dtypes");
   if (reduction == at::Reduction::None) return binary(out, self, target, f, numbers);
   at::native::resize_output(out, {});
-  const std::vector<at::Tensor> both = at::broadcast_tensors({self, target});
-  if (both[0].numel() == 0 || both[0].dim() == 0) refuse("a loss of nothing or of one number");
+  std::vector<at::Tensor> both = at::broadcast_tensors({self, target});
+  if (both[0].numel() == 0) refuse("a loss of nothing");
+  if (both[0].dim() == 0) both = {both[0].reshape({1}), both[1].reshape({1})};
   const clutch::Tensor inputs[] = {wrap(both[0]), wrap(both[1])};
   clutch::reduce_out(wrap(out), reduction == at::Reduction::Mean ? clutch::Reduce::mean : clutch::Reduce::sum, traced(f, inputs, numbers), inputs);
   return out;

@@ -19,6 +19,14 @@ void check_bias(MaybeTensor a, MaybeTensor b) {
   TORCH_CHECK(has_a == has_b, "both biases of a cell must be given, or none");
 }
 
+// What a cell keeps for its gradient, and gradients of gates while they are made: each gate's rows together, since clutch takes parts of one row after another
+// for an overlap.
+at::Tensor gates_apart(const at::Tensor& like, int64_t parts) { return at::empty({parts, like.size(0), like.size(1)}, like.options()); }
+void append_gates(std::vector<clutch::Tensor>& to, const at::Tensor& apart) {
+  for (const at::Tensor& gate : apart.unbind(0)) to.push_back(wrap(gate));
+}
+at::Tensor in_rows(const at::Tensor& apart) { return apart.transpose(0, 1).reshape({apart.size(1), -1}); }
+
 constexpr int64_t kLstm = 4, kGru = 3, kGruKept = 5;
 
 // x: gates of the input, of the hidden state, the cell's state, then biases of both. Gates: input, forget, cell, output.
@@ -33,12 +41,12 @@ constexpr auto lstm_cell = [](const In& in) {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cx, MaybeTensor input_bias,
                                                     MaybeTensor hidden_bias) {
   check_bias(input_bias, hidden_bias);
-  at::Tensor hy = at::empty_like(cx, at::MemoryFormat::Contiguous), cy = at::empty_like(hy), kept = at::empty_like(input, at::MemoryFormat::Contiguous);
+  at::Tensor hy = at::empty_like(cx, at::MemoryFormat::Contiguous), cy = at::empty_like(hy), kept = gates_apart(cx, kLstm);
   std::vector<clutch::Tensor> inputs, outputs{wrap(hy), wrap(cy)};
   append_parts(inputs, input, kLstm);
   append_parts(inputs, hidden, kLstm);
   inputs.push_back(wrap(cx));
-  append_parts(outputs, kept, kLstm);
+  append_gates(outputs, kept);
   const bool biased = input_bias.has_value() && input_bias->defined();
   if (biased) {
     append_parts(inputs, *input_bias, kLstm);
@@ -53,16 +61,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_backward(MaybeTensor grad_hy
   const bool has_hy = grad_hy.has_value() && grad_hy->defined(), has_cy = grad_cy.has_value() && grad_cy->defined();
   if (!has_hy && !has_cy) return {};
   const at::Tensor of_hy = has_hy ? *grad_hy : at::zeros_like(cy), of_cy = has_cy ? *grad_cy : at::zeros_like(cy);
-  at::Tensor gates = at::empty_like(kept, at::MemoryFormat::Contiguous), of_cx = at::empty_like(cx, at::MemoryFormat::Contiguous);
+  at::Tensor apart = at::empty_like(kept), of_cx = at::empty_like(cx, at::MemoryFormat::Contiguous);
   std::vector<clutch::Tensor> inputs{wrap(of_hy), wrap(of_cy), wrap(cx), wrap(cy)}, outputs{wrap(of_cx)};
-  append_parts(inputs, kept, kLstm);
-  append_parts(outputs, gates, kLstm);
+  append_gates(inputs, kept);
+  append_gates(outputs, apart);
   constexpr auto backward = [](const In& in) {
     const Expr &i = in.x[4], &f = in.x[5], &g = in.x[6], &o = in.x[7];
     const Expr t = clutch::tanh(in.x[3]), c = in.x[0] * o * (1.0 - t * t) + in.x[1];
     return std::vector<Expr>{c * f, c * g * i * (1.0 - i), c * in.x[2] * f * (1.0 - f), c * i * (1.0 - g * g), in.x[0] * t * o * (1.0 - o)};
   };
-  if (gates.numel() > 0) clutch::map_out(outputs, traced(backward, inputs), inputs);
+  if (apart.numel() > 0) clutch::map_out(outputs, traced(backward, inputs), inputs);
+  const at::Tensor gates = in_rows(apart);
   return {gates, of_cx, has_bias ? gates.sum(0) : at::Tensor()};
 }
 
@@ -78,12 +87,12 @@ constexpr auto gru_cell = [](const In& in) {
 std::tuple<at::Tensor, at::Tensor> gru(const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& hx, MaybeTensor input_bias,
                                        MaybeTensor hidden_bias) {
   check_bias(input_bias, hidden_bias);
-  at::Tensor hy = at::empty_like(hx, at::MemoryFormat::Contiguous), kept = at::empty({hx.size(0), hx.size(1) * kGruKept}, hx.options());
+  at::Tensor hy = at::empty_like(hx, at::MemoryFormat::Contiguous), kept = gates_apart(hx, kGruKept);
   std::vector<clutch::Tensor> inputs, outputs{wrap(hy)};
   append_parts(inputs, input, kGru);
   append_parts(inputs, hidden, kGru);
   inputs.push_back(wrap(hx));
-  append_parts(outputs, kept, kGruKept);
+  append_gates(outputs, kept);
   const bool biased = input_bias.has_value() && input_bias->defined();
   if (biased) {
     append_parts(inputs, *input_bias, kGru);
@@ -93,19 +102,18 @@ std::tuple<at::Tensor, at::Tensor> gru(const at::Tensor& input, const at::Tensor
   return {hy, kept};
 }
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_backward(const at::Tensor& grad, const at::Tensor& kept, bool has_bias) {
-  const int64_t size = kept.size(1) / kGruKept;
-  at::Tensor of_input = at::empty({kept.size(0), size * kGru}, kept.options()), of_hidden = at::empty_like(of_input);
-  at::Tensor of_hx = at::empty({kept.size(0), size}, kept.options());
+  at::Tensor of_hx = at::empty_like(kept[0]), input_apart = gates_apart(of_hx, kGru), hidden_apart = gates_apart(of_hx, kGru);
   std::vector<clutch::Tensor> inputs{wrap(grad)}, outputs{wrap(of_hx)};
-  append_parts(inputs, kept, kGruKept);
-  append_parts(outputs, of_input, kGru);
-  append_parts(outputs, of_hidden, kGru);
+  append_gates(inputs, kept);
+  append_gates(outputs, input_apart);
+  append_gates(outputs, hidden_apart);
   constexpr auto backward = [](const In& in) {
     const Expr &g = in.x[0], &r = in.x[1], &u = in.x[2], &n = in.x[3], &hx = in.x[4], &h = in.x[5];
     const Expr update = g * (hx - n) * (1.0 - u) * u, fresh = g * (1.0 - u) * (1.0 - n * n), reset = fresh * h * (1.0 - r) * r;
     return std::vector<Expr>{g * u, reset, update, fresh, reset, update, fresh * r};
   };
-  if (of_input.numel() > 0) clutch::map_out(outputs, traced(backward, inputs), inputs);
+  if (of_hx.numel() > 0) clutch::map_out(outputs, traced(backward, inputs), inputs);
+  const at::Tensor of_input = in_rows(input_apart), of_hidden = in_rows(hidden_apart);
   if (!has_bias) return {of_input, of_hidden, of_hx, at::Tensor(), at::Tensor()};
   return {of_input, of_hidden, of_hx, of_input.sum(0), of_hidden.sum(0)};
 }

@@ -178,7 +178,8 @@ std::tuple<at::Tensor, at::Tensor> std_mean(const at::Tensor& self, at::Optional
 
 at::Tensor& vector_norm_out(const at::Tensor& self, const at::Scalar& ord, at::OptionalIntArrayRef dims, bool keep, std::optional<at::ScalarType> dtype,
                             at::Tensor& out) {
-  if (self.is_complex() || (dtype.has_value() && *dtype != self.scalar_type())) refuse("norms of complex numbers, or in another dtype");
+  if (self.is_complex()) refuse("norms of complex numbers");
+  if (dtype.has_value() && *dtype != self.scalar_type()) return torch_clutch::vector_norm_out(self.to(*dtype), ord, dims, keep, std::nullopt, out);
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", self.scalar_type());
   const double p = ord.toDouble();
   if (self.numel() == 0 && (p < 0 || std::isinf(p))) refuse("a norm of nothing");
@@ -210,6 +211,21 @@ at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dims) {
 at::Tensor& nansum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep, std::optional<at::ScalarType> dtype, at::Tensor& out) {
   if (!at::isFloatingType(self.scalar_type())) return at::sum_out(out, self, dims, keep, dtype);
   return at::sum_out(out, self.nan_to_num(0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()), dims, keep, dtype);
+}
+
+at::Tensor nansum(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep, std::optional<at::ScalarType> dtype) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::native::get_dtype_from_self(self, dtype, true)));
+  return torch_clutch::nansum_out(self, dims, keep, dtype, out);
+}
+at::Tensor trace(const at::Tensor& self) {
+  TORCH_CHECK(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
+  return self.diagonal().sum();
+}
+bool equal(const at::Tensor& self, const at::Tensor& other) {
+  TORCH_CHECK(self.device() == other.device() && self.scalar_type() == other.scalar_type(),
+              "Expected all tensors to be on the same device and of one dtype, got ", self.device(), " ", self.scalar_type(), " and ", other.device(), " ",
+              other.scalar_type());
+  return self.sizes().equals(other.sizes()) && (self.numel() == 0 || self.eq(other).all().item<bool>());
 }
 
 at::Tensor& cumsum_out(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType>, at::Tensor& out) {
@@ -255,6 +271,9 @@ void add_reductions(OpTable& table) {
   table.add<"logsumexp", &logsumexp>("logsumexp");
   table.add<"logsumexp.out", &logsumexp_out>("logsumexp");
   table.add<"count_nonzero.dim_IntList", &count_nonzero>("ne, sum");
+  table.add<"nansum", &nansum>("map, sum");
+  table.add<"trace", &trace>("sum");
+  table.add<"equal", &equal>("eq, all");
   table.add<"nansum.out", &nansum_out>("map, sum");
   table.add<"cumsum.out", &cumsum_out>("cumsum");
 }

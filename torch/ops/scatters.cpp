@@ -51,7 +51,11 @@ at::Tensor& scatter_op_out(const at::Tensor& self, int64_t dim, const at::Tensor
 
 at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, const at::Scalar& alpha, at::Tensor& out) {
   dim = at::maybe_wrap_dim(dim, self.dim());
-  if (self.dim() == 0) refuse("rank 0");
+  if (self.dim() == 0) {
+    at::Tensor row = out.reshape({1});
+    torch_clutch::index_add_out(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), alpha, row);
+    return out.is_alias_of(row) ? out : out.copy_(row.squeeze());
+  }
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_add_(): Index is supposed to be a vector");
   at::Tensor scaled = alpha.equal(1) ? source : source.mul(alpha);
   at::DimVector shape(static_cast<size_t>(source.dim()), 1);

@@ -19,8 +19,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_activations(table);
   add_reductions(table);
   add_rows(table);
+  add_batch_norms(table);
   add_products(table);
   add_indexing(table);
+  add_advanced_indexing(table);
   add_scatters(table);
   add_losses(table);
   add_random(table);

@@ -144,6 +144,7 @@ ExprFunction function_of(Formula formula, std::span<const Operand> operands, std
 clutch::Tensor operand(const at::TensorIteratorBase& iterator, int i) {
   clutch::Dims sizes, strides;
   if (iterator.ndim() > clutch::kMaxRank) refuse("clutch has up to ", clutch::kMaxRank, " dimensions, got ", iterator.ndim());
+  if (iterator.tensor_base(i).is_conj() || iterator.tensor_base(i).is_neg()) refuse("a lazy conjugate or minus");
   const auto width = static_cast<std::int64_t>(iterator.element_size(i));
   for (int d = iterator.ndim() - 1; d >= 0; --d) {
     sizes.push_back(iterator.shape()[static_cast<std::size_t>(d)]);

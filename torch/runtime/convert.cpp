@@ -74,6 +74,7 @@ clutch::Tensor wrap_at(const at::TensorBase& tensor, const void* address, const 
 clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
   TORCH_CHECK(tensor.device().type() == kDevice, "Expected all tensors to be on the same device, but found one on ", tensor.device(), " and one on ",
               c10::DeviceTypeName(kDevice, true));
+  if (tensor.is_conj() || tensor.is_neg()) refuse("a lazy conjugate or minus");
   const DType dtype = need_dtype(tensor.scalar_type(), elements);
   const Block* block = block_of(tensor.storage().data_ptr());
   const std::uintptr_t begin = block == nullptr ? 0 : block->address;

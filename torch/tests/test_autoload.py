@@ -17,11 +17,35 @@ def test_off_switches(run_python):
     assert run_python("import torch_clutch\n" + PLAIN, TORCH_CLUTCH="0").stdout.strip() == "True"
 
 
+OTHER = """
+import torch, types
+torch.version.cuda = '13.0'
+torch.cuda.device_count = lambda: 1
+import torch_clutch._registration as registration
+registration._state.registered = False
+registration.register = lambda: print('registered')
+registration.autoload()
+print(registration._state.why)
+"""
+
+
 def test_another_accelerator_has_precedence(run_python):
-    fake = "import torch_clutch._registration as r\nr.other_accelerator = lambda: 'cuda'\nr._state.registered = False\nr.autoload()\nimport torch\n"
-    ended = run_python("import torch\n" + fake + "print(torch.clutch.is_available())\ntry: torch.clutch.synchronize()\nexcept AttributeError as e: print(e)",
-                       TORCH_DEVICE_BACKEND_AUTOLOAD="0", TORCH_CLUTCH="")
-    assert "has the accelerator cuda" in ended.stdout or "True" in ended.stdout, ended.stderr
+    ended = run_python(OTHER, TORCH_CLUTCH=None)
+    assert "has the accelerator cuda" in ended.stdout and "registered" not in ended.stdout, ended.stderr
+    assert "registered" in run_python(OTHER, TORCH_CLUTCH="1").stdout
+
+
+def test_the_stand_in_says_why(run_python):
+    ended = run_python("""
+import torch
+from torch_clutch import _registration
+_registration.absent('of a reason')
+print(torch.clutch.is_available(), torch.clutch.device_count())
+for use in (lambda: torch.clutch.synchronize(), lambda: torch.clutch._lazy_init()):
+    try: use()
+    except (AttributeError, RuntimeError) as error: print(error)
+""", TORCH_CLUTCH="0", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_without_library(run_python, tmp_path):

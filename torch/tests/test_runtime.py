@@ -61,14 +61,16 @@ ctypes.c_float.from_address(x.data_ptr()).value
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
                                    torch.bool, torch.complex64, torch.uint16, torch.float8_e4m3fn])
 def test_copies_keep_bits(dtype):
+    def bits(tensor):
+        return tensor.contiguous().view(torch.uint8)
+
     x = torch.randint(0, 2, (3, 5, 7)).to(dtype)
     for view in (lambda t: t, lambda t: t.transpose(0, 2), lambda t: t[:, ::2, 1:], lambda t: t.permute(2, 0, 1)[1:]):
-        assert torch.equal(view(x.to("clutch")).cpu().view(torch.uint8), view(x).contiguous().view(torch.uint8).view_as(view(x.to("clutch")).cpu().view(torch.uint8)))
-        target = torch.zeros_like(x).to("clutch")
+        assert torch.equal(bits(view(x.to("clutch")).cpu()), bits(view(x)))
+        target, wanted = torch.zeros_like(x).to("clutch"), torch.zeros_like(x)
         view(target).copy_(view(x))
-        wanted = torch.zeros_like(x)
         view(wanted).copy_(view(x))
-        assert torch.equal(target.cpu().view(torch.uint8), wanted.view(torch.uint8))
+        assert torch.equal(bits(target.cpu()), bits(wanted))
 
 
 def test_copies_that_overlap_and_convert():

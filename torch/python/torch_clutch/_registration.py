@@ -86,7 +86,7 @@ def register():
         torch._register_device_module(NAME, device_module)
     sys.modules["torch.clutch"] = device_module
     torch.utils.generate_methods_for_privateuse1_backend(for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True)
-    _state.registered = True
     from . import flex
 
     flex.register()
+    _state.registered = True

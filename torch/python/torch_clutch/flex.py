@@ -4,6 +4,7 @@
 Mods come as graphs, those of dynamo (operator.add) or of ATen (aten.add.Tensor); each is written as text, which the extension interprets while
 clutch traces it. What has no word there falls to PyTorch's dense formula, with all scores in memory.
 """
+import importlib
 import importlib.abc
 import importlib.util
 import math
@@ -182,7 +183,8 @@ def _dense(why, implementation, *args):
 
 def register():
     from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
-    from torch._higher_order_ops import flex_attention as hop
+
+    hop = importlib.import_module("torch._higher_order_ops.flex_attention")  # the package has an operator of the same name
 
     @hop.flex_attention.py_impl(DispatchKey.PrivateUse1)
     def forward(query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers=(), mask_mod_other_buffers=()):
@@ -234,11 +236,16 @@ def _admit(module):
 class _Admission(importlib.abc.MetaPathFinder):
     """Admits the device when the module is first imported, which costs seconds that `import torch` is not to take."""
 
+    busy = False
+
     def find_spec(self, name, path, target=None):
-        if name != _MODULE:
+        if name != _MODULE or self.busy:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self.busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.busy = False
         load = spec.loader.exec_module
 
         def exec_module(module):
