@@ -46,6 +46,19 @@ class Late(Exception):
     pass
 
 
+class Unusable(Exception):
+    """The CPU itself refuses the sample."""
+
+
+def on_the_cpu(f, *args, **kwargs):
+    try:
+        return f(*args, **kwargs)
+    except Late:
+        raise
+    except Exception as error:
+        raise Unusable(f"the CPU refuses: {error}") from error
+
+
 def expected_failures(fallback, dtype):
     """{(database, entry): reason}; a line is `database entry [on|off] [dtype]: reason`."""
     expected = {}
@@ -145,7 +158,7 @@ def check_op(op, sample, dtype, allowed):
     on_device = mapped(to_device, list(args))
     if op.name == "tensor_split":  # its places are asked for on the CPU, on every device
         on_device[1] = args[1]
-    wanted = op.op(args[0], *args[1], **args[2])
+    wanted = on_the_cpu(op.op, args[0], *args[1], **args[2])
     clutch.reset_fallbacks()
     with clutch.forbid_fallbacks(not allowed):
         got = op.op(on_device[0], *on_device[1], **on_device[2])
@@ -220,7 +233,7 @@ def check_module(info, given, allowed, training):
     device = copy.deepcopy(host).to("clutch")
     args, kwargs = given.forward_input.args, given.forward_input.kwargs
     moved = mapped(to_device, [list(args), kwargs])
-    wanted = host(*args, **kwargs)
+    wanted = on_the_cpu(host, *args, **kwargs)
     clutch.reset_fallbacks()
     with clutch.forbid_fallbacks(not allowed):
         got = device(*moved[0], **moved[1])
@@ -307,12 +320,15 @@ def run_entry(samples, check, allowed, asked):
             if i >= asked.samples:
                 break
             if outcome == "skip":
-                outcome = "pass"
+                outcome, why = "pass", ""
             try:
                 used |= check(sample, allowed)
                 passed += 1
             except Late:
                 raise
+            except Unusable as error:
+                if outcome == "pass" and passed == 0:
+                    outcome, why = "skip", str(error)
             except NotImplementedError as error:
                 if "would run on the CPU" in str(error):
                     outcome, why = ("missing", str(error)) if outcome == "pass" else (outcome, why)

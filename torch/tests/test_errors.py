@@ -101,7 +101,7 @@ def test_op_table_names_registered_ops():
     assert len({aten for _, aten, _ in rows}) == len(rows)
     for _, aten, _ in rows:
         assert torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + aten, "PrivateUse1"), aten
-    assert "| `add.out` | add, add_scaled |" in torch.clutch.ops(markdown=True)
+    assert "| add, add_scaled | `add.out` |" in torch.clutch.ops(markdown=True)
 
 
 def test_deterministic_mode(native):
@@ -113,3 +113,10 @@ def test_deterministic_mode(native):
         assert torch.equal(sums[0], sums[1]) and torch.equal(sums[0], sums[2])
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_docs_have_the_op_table():
+    import op_table
+
+    text, wanted = op_table.wanted()
+    assert text == wanted, "scripts/test --torch --python torch/tests/op_table.py --update"

@@ -246,13 +246,13 @@ def ops(markdown=False):
     rows = [tuple(row.split("\t")) for row in _C.op_table()]
     if not markdown:
         return rows
+    families = {}
+    for family, aten, clutch in rows:
+        families.setdefault(family, {}).setdefault(clutch, []).append(f"`{aten}`")
     lines = []
-    family = None
-    for of, aten, clutch in rows:
-        if of != family:
-            lines += ["", f"### {of[0].upper()}{of[1:]}", "", "| aten op | clutch |", "|---|---|"]
-            family = of
-        lines.append(f"| `{aten}` | {clutch} |")
+    for family, of in families.items():
+        lines += ["", f"### {family[0].upper()}{family[1:]}", "", "| clutch | aten ops |", "|---|---|"]
+        lines += [f"| {clutch} | {', '.join(names)} |" for clutch, names in of.items()]
     return "\n".join(lines[1:]) + "\n"
 
 

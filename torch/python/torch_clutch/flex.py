@@ -23,7 +23,9 @@ _SAME = {
     "floordiv": "floor_divide",
     "mod": "remainder",
     "and_": "bitwise_and",
+    "and": "bitwise_and",
     "or_": "bitwise_or",
+    "or": "bitwise_or",
     "xor": "bitwise_xor",
     "invert": "bitwise_not",
     "not_": "logical_not",
@@ -47,6 +49,8 @@ _SAME = {
     "long": "to_int",
     "bool": "to_bool",
 }
+# Python's operators with the number first.
+_SWAPPED = {"radd": "add", "rmul": "mul", "rtruediv": "div", "rfloordiv": "floor_divide", "rmod": "remainder", "rpow": "pow", "rand": "bitwise_and", "ror": "bitwise_or"}
 _PASSED = {"view", "unsqueeze", "squeeze", "expand", "clone", "alias", "detach", "contiguous", "lift_fresh_copy", "reshape"}
 _CONSTANTS = {"new_ones", "ones", "full", "new_full", "scalar_tensor"}
 
@@ -62,6 +66,7 @@ def _name(node):
         name = node.target._schema.name.split("::")[-1]
     else:
         name = node.target.__name__
+    name = name.strip("_") if name.startswith("__") else name
     return _SAME.get(name, name)
 
 
@@ -121,6 +126,8 @@ class _Writer:
     def node(self, node):
         name = _name(node)
         args = list(node.args)
+        if name in _SWAPPED:
+            name, args = _SWAPPED[name], args[::-1]
         if name in _PASSED:
             return self.argument(args[0])
         if name in _CONSTANTS:
