@@ -230,10 +230,10 @@ def check_module(info, given, allowed, training):
     torch.manual_seed(0)
     host = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs)
     host = host.train(training)
-    device = copy.deepcopy(host).to("clutch")
     args, kwargs = given.forward_input.args, given.forward_input.kwargs
     moved = mapped(to_device, [list(args), kwargs])
     wanted = on_the_cpu(host, *args, **kwargs)
+    device = copy.deepcopy(host).to("clutch")  # after the call, which gives lazy modules their parameters
     clutch.reset_fallbacks()
     with clutch.forbid_fallbacks(not allowed):
         got = device(*moved[0], **moved[1])

@@ -15,6 +15,8 @@ def _autoload():
 
 
 # Below the entry point, which the import of PyTorch calls.
+import torch  # noqa: E402, F401
+
 from . import _registration  # noqa: E402
 
 # An explicit import asks for the backend. During `import torch` the entry point decides, after this module is loaded.
