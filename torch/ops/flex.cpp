@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch.nn.attention.flex_attention on attention::flex. A score or mask mod comes as the text of its graph, a line a node:
+//   add v0 f0.5        (v: a value by number, inputs first; f and i: numbers; b: a captured tensor)
+// and is interpreted once, inside of clutch's own tracing lambda.
+#include "ops/traced.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+#include <clutch/attention.hpp>
+
+#include <functional>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+
+namespace torch_clutch {
+namespace {
+
+using clutch::attention::FlexOptions;
+using Arguments = std::vector<Expr>;
+using Operation = std::function<Expr(const Arguments&)>;
+
+template <auto kFunction>
+Operation one() {
+  return [](const Arguments& x) { return kFunction(x.at(0)); };
+}
+Expr logical(const Expr& x) { return x.dtype() == clutch::DType::boolean ? x : x != 0; }
+
+const std::unordered_map<std::string, Operation>& operations() {
+  using A = const Arguments&;
+  static const auto* all = new std::unordered_map<std::string, Operation>{
+      {"add", [](A x) { return x.at(0) + x.at(1); }},
+      {"sub", [](A x) { return x.at(0) - x.at(1); }},
+      {"rsub", [](A x) { return x.at(1) - x.at(0); }},
+      {"mul", [](A x) { return x.at(0) * x.at(1); }},
+      {"div", [](A x) { return floating(x.at(0)) / x.at(1); }},
+      {"floor_divide", [](A x) { return clutch::floor_div(x.at(0), x.at(1)); }},
+      {"remainder", [](A x) { return clutch::floor_mod(x.at(0), x.at(1)); }},
+      {"pow", [](A x) { return clutch::pow(x.at(0), x.at(1)); }},
+      {"minimum", [](A x) { return clutch::min(x.at(0), x.at(1)); }},
+      {"maximum", [](A x) { return clutch::max(x.at(0), x.at(1)); }},
+      {"clamp", [](A x) { return clutch::clamp(x.at(0), x.at(1), x.at(2)); }},
+      {"neg", [](A x) { return -x.at(0); }},
+      {"square", [](A x) { return x.at(0) * x.at(0); }},
+      {"abs", one<static_cast<Expr (*)(const Expr&)>(&clutch::abs)>()},
+      {"exp", one<static_cast<Expr (*)(const Expr&)>(&clutch::exp)>()},
+      {"exp2", one<static_cast<Expr (*)(const Expr&)>(&clutch::exp2)>()},
+      {"log", one<static_cast<Expr (*)(const Expr&)>(&clutch::log)>()},
+      {"log2", one<static_cast<Expr (*)(const Expr&)>(&clutch::log2)>()},
+      {"log1p", one<static_cast<Expr (*)(const Expr&)>(&clutch::log1p)>()},
+      {"sqrt", one<static_cast<Expr (*)(const Expr&)>(&clutch::sqrt)>()},
+      {"rsqrt", one<static_cast<Expr (*)(const Expr&)>(&clutch::rsqrt)>()},
+      {"sin", one<static_cast<Expr (*)(const Expr&)>(&clutch::sin)>()},
+      {"cos", one<static_cast<Expr (*)(const Expr&)>(&clutch::cos)>()},
+      {"tanh", one<static_cast<Expr (*)(const Expr&)>(&clutch::tanh)>()},
+      {"sigmoid", one<static_cast<Expr (*)(const Expr&)>(&clutch::sigmoid)>()},
+      {"erf", one<static_cast<Expr (*)(const Expr&)>(&clutch::erf)>()},
+      {"relu", one<static_cast<Expr (*)(const Expr&)>(&clutch::relu)>()},
+      {"sign", one<static_cast<Expr (*)(const Expr&)>(&clutch::sign)>()},
+      {"eq", [](A x) { return x.at(0) == x.at(1); }},
+      {"ne", [](A x) { return x.at(0) != x.at(1); }},
+      {"lt", [](A x) { return x.at(0) < x.at(1); }},
+      {"le", [](A x) { return x.at(0) <= x.at(1); }},
+      {"gt", [](A x) { return x.at(0) > x.at(1); }},
+      {"ge", [](A x) { return x.at(0) >= x.at(1); }},
+      {"bitwise_and", [](A x) { return x.at(0) & x.at(1); }},
+      {"bitwise_or", [](A x) { return x.at(0) | x.at(1); }},
+      {"bitwise_xor", [](A x) { return x.at(0) ^ x.at(1); }},
+      {"bitwise_not", [](A x) { return ~x.at(0); }},
+      {"logical_and", [](A x) { return logical(x.at(0)) & logical(x.at(1)); }},
+      {"logical_or", [](A x) { return logical(x.at(0)) | logical(x.at(1)); }},
+      {"logical_not", [](A x) { return !logical(x.at(0)); }},
+      {"where", [](A x) { return clutch::select(x.at(0), x.at(1), x.at(2)); }},
+      {"to_float", [](A x) { return floating(x.at(0)); }},
+      {"to_int", [](A x) { return clutch::cast(x.at(0), clutch::DType::i64); }},
+      {"to_bool", [](A x) { return logical(x.at(0)); }},
+  };
+  return *all;
+}
+
+Expr number(const std::string& text, bool whole) {
+  if (!whole) return clutch::param(std::stod(text));
+  const std::int64_t value = std::stoll(text);
+  return value == 0 || value == 1 ? Expr(value) : clutch::param(value);
+}
+
+// The last value of a mod, given its inputs.
+Expr interpret(const std::string& program, const std::vector<clutch::Tensor>& buffers, Arguments values) {
+  std::istringstream lines(program);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string op;
+    words >> op;
+    Arguments arguments;
+    const clutch::Tensor* indexed = nullptr;
+    for (std::string word; words >> word;) {
+      const std::string rest = word.substr(1);
+      switch (word[0]) {
+        case 'v': arguments.push_back(values.at(std::stoul(rest))); break;
+        case 'f': arguments.push_back(number(rest, false)); break;
+        case 'i': arguments.push_back(number(rest, true)); break;
+        default: {
+          const clutch::Tensor& buffer = buffers.at(std::stoul(rest));
+          if (op == "index" && indexed == nullptr)
+            indexed = &buffer;
+          else if (buffer.numel() == 1)
+            arguments.push_back(clutch::captured(buffer.reshape({1}))[Expr(0)]);
+          else
+            refuse("a tensor in a mod that is not indexed");
+        }
+      }
+    }
+    if (op == "true") {
+      values.emplace_back(true);
+    } else if (op == "index") {
+      if (indexed == nullptr) refuse("an index into a value of a mod");
+      values.push_back(clutch::captured(*indexed).at(arguments));
+    } else {
+      auto found = operations().find(op);
+      if (found == operations().end()) refuse("the op ", op, " in a mod");
+      values.push_back(found->second(arguments));
+    }
+  }
+  return values.back();
+}
+
+// A mod's text with what it captures.
+struct Mod {
+  std::string program;
+  std::vector<clutch::Tensor> buffers;
+};
+
+// Blocks of a mask: counts and indices of partial blocks, then of full ones or nothing; lengths and block sizes.
+FlexOptions options_of(const at::Tensor& q, const at::Tensor& k, const Mod& score, const Mod& mask, at::TensorList blocks, at::IntArrayRef sizes,
+                       double scale) {
+  FlexOptions options{.scale = scale, .enable_gqa = q.size(1) != k.size(1), .return_lse = true, .return_max_scores = true};
+  if (!score.program.empty())
+    options.score_mod = [&](Expr s, Expr b, Expr h, Expr i, Expr j) { return interpret(score.program, score.buffers, {s, b, h, i, j}); };
+  clutch::attention::MaskMod mod;
+  if (!mask.program.empty()) mod = [&](Expr b, Expr h, Expr i, Expr j) { return interpret(mask.program, mask.buffers, {b, h, i, j}); };
+  if (blocks.empty()) {
+    options.mask_mod = mod;
+    return options;
+  }
+  const bool has_full = blocks.size() == 4;
+  options.block_mask = clutch::attention::block_mask_from_lists(wrap(blocks[0]), wrap(blocks[1]), has_full ? wrap(blocks[2]) : clutch::Tensor(),
+                                                                has_full ? wrap(blocks[3]) : clutch::Tensor(), mod,
+                                                                {.batch = blocks[0].size(0),
+                                                                 .heads = blocks[0].size(1),
+                                                                 .q_len = sizes[0],
+                                                                 .kv_len = sizes[1],
+                                                                 .block = {.q = sizes[2], .kv = sizes[3]},
+                                                                 .device = device(q.device().index())});
+  return options;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> flex(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& score,
+                                                    at::TensorList score_buffers, const std::string& mask, at::TensorList mask_buffers, at::TensorList blocks,
+                                                    at::IntArrayRef sizes, double scale) {
+  const CurrentDevice current(q.device().index());
+  return translated([&] {
+    const Mod s{score, wrap(score_buffers)}, m{mask, wrap(mask_buffers)};
+    const clutch::attention::FlexResult result = clutch::attention::flex(wrap(q), wrap(k), wrap(v), options_of(q, k, s, m, blocks, sizes, scale));
+    return std::tuple(unwrap(result.out), unwrap(result.lse), unwrap(result.max_scores));
+  });
+}
+
+// The last list: the gradient of each buffer of the score mod, undefined where it has none.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, c10::List<std::optional<at::Tensor>>> flex_backward(
+    const at::Tensor& grad, const std::optional<at::Tensor>& grad_lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+    const at::Tensor& lse, const std::string& score, at::TensorList score_buffers, const std::string& mask, at::TensorList mask_buffers, at::TensorList blocks,
+    at::IntArrayRef sizes, double scale) {
+  const CurrentDevice current(q.device().index());
+  return translated([&] {
+    const Mod s{score, wrap(score_buffers)}, m{mask, wrap(mask_buffers)};
+    const FlexOptions options = options_of(q, k, s, m, blocks, sizes, scale);
+    const clutch::ExprFunction& traced_score = options.score_mod.function(q.scalar_type() == at::kDouble ? clutch::DType::f64 : clutch::DType::f32);
+    std::vector<std::size_t> order;  // of each gradient which buffer it is of
+    if (!options.score_mod.empty())
+      for (int i = 0; i < traced_score.captured_count(); ++i) {
+        const clutch::Tensor& captured = traced_score.captured_tensor(i);
+        if (!clutch::is_floating(captured.dtype())) continue;
+        for (std::size_t b = 0; b < s.buffers.size(); ++b)
+          if (captured.shares_storage(s.buffers[b]) && captured.byte_offset() == s.buffers[b].byte_offset()) {
+            order.push_back(b);
+            break;
+          }
+      }
+    const clutch::attention::FlexBackwardOptions backward{.grad_lse = wrap(grad_lse), .captured_gradients = !order.empty()};
+    const clutch::attention::FlexGradients grads =
+        clutch::attention::flex_backward(wrap(grad), wrap(q), wrap(k), wrap(v), {.out = wrap(out), .lse = wrap(lse)}, options, backward);
+    c10::List<std::optional<at::Tensor>> captured;
+    for (std::size_t b = 0; b < s.buffers.size(); ++b) captured.push_back(std::nullopt);
+    for (std::size_t i = 0; i < order.size(); ++i) captured[order[i]] = unwrap(grads.captured.at(i)).view(score_buffers[order[i]].sizes());
+    return std::tuple(unwrap(grads.q), unwrap(grads.k), unwrap(grads.v), captured);
+  });
+}
+
+std::vector<std::string> known_operations() {
+  std::vector<std::string> names{"index", "true"};
+  for (const auto& [name, operation] : operations()) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(clutch, library) {
+  library.def("flex_operations() -> str[]", &known_operations);
+  library.def(
+      "flex(Tensor q, Tensor k, Tensor v, str score, Tensor[] score_buffers, str mask, Tensor[] mask_buffers, Tensor[] blocks, int[] sizes, float scale) "
+      "-> (Tensor, Tensor, Tensor)",
+      &flex);
+  library.def(
+      "flex_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, str score, Tensor[] score_buffers, str mask, "
+      "Tensor[] mask_buffers, Tensor[] blocks, int[] sizes, float scale) -> (Tensor, Tensor, Tensor, Tensor?[])",
+      &flex_backward);
+}
+
+}  // namespace torch_clutch

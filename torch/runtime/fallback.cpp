@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/fallback.hpp"
+
+#include "runtime/device.hpp"
+#include "runtime/error.hpp"
+#include "runtime/generator.hpp"
+
+#include <ATen/native/CPUFallback.h>
+#include <clutch/settings.hpp>
+#include <clutch/stream.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+namespace torch_clutch {
+namespace {
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, FallbackCount> by_op;
+};
+Counts& counts() {
+  static auto* made = new Counts;
+  return *made;
+}
+
+// "host" in the list that CLUTCH_STRICT has.
+bool allowed_by_settings() {
+  for (const clutch::SettingInfo& setting : clutch::settings())
+    if (setting.name == "CLUTCH_STRICT") return setting.value.find("host") == std::string::npos;
+  return true;
+}
+
+std::atomic<bool>& allowed() {
+  static auto* flag = new std::atomic<bool>(translated([] { return allowed_by_settings(); }));
+  return *flag;
+}
+
+// The device that the op's tensors are on.
+std::optional<c10::DeviceIndex> device_of(const torch::jit::Stack& stack, std::size_t arguments) {
+  for (const c10::IValue& value : torch::jit::last(stack, arguments)) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kDevice) return value.toTensor().device().index();
+    if (value.isDevice() && value.toDevice().type() == kDevice) return or_current(value.toDevice().index());
+  }
+  return std::nullopt;
+}
+
+// An op that draws gets a generator of the CPU whose seed is drawn from the device's: torch.manual_seed() holds for it, too.
+void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != "generator") continue;
+    c10::IValue& value = torch::jit::peek(*stack, i, arguments.size());
+    std::optional<at::Generator> given;
+    if (value.isGenerator()) given = value.toGenerator();
+    if (given.has_value() && given->defined() && given->device().type() != kDevice) continue;  // PyTorch says what it thinks of it
+    value = host_generator(given, device_of(*stack, arguments.size()).value_or(current_device()));
+  }
+}
+
+}  // namespace
+
+std::map<std::string, FallbackCount> fallbacks() {
+  std::lock_guard lock(counts().mutex);
+  return counts().by_op;
+}
+void reset_fallbacks() {
+  std::lock_guard lock(counts().mutex);
+  counts().by_op.clear();
+}
+bool fallbacks_allowed() { return allowed(); }
+void allow_fallbacks(bool on) { allowed() = on; }
+
+void note_fallback(const std::string& op, const std::string& why) {
+  const std::string because = why.empty() ? std::string("clutch has no kernel of it") : why;
+  TORCH_CHECK_NOT_IMPLEMENTED(fallbacks_allowed(), op,
+                              " would run on the CPU, which is forbidden (CLUTCH_STRICT=host or torch.clutch.forbid_fallbacks()): ", because);
+  if (device_count() > 0 && clutch::current_stream(device(current_device())).is_capturing())
+    TORCH_CHECK_NOT_IMPLEMENTED(false, op, " would run on the CPU, which a graph cannot record: ", because);
+  std::lock_guard lock(counts().mutex);
+  FallbackCount& count = counts().by_op[op];
+  ++count.calls;
+  if (count.why.empty()) count.why = because;
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  replace_generators(op, stack);
+  at::native::cpu_fallback(op, stack);
+}
+
+void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  note_fallback(c10::toString(op.schema().operator_name()));
+  run_on_cpu(op, stack);
+}
+
+}  // namespace torch_clutch

@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs PyTorch's own databases of operators, modules and optimizers on `clutch` and compares with its CPU.
+
+  databases.py [ops|modules|optimizers ...] [--fallback on|off] [--dtype float32] [--only NAME,...] [--slice K/N] [--samples 2] [--out FILE.jsonl]
+
+Each entry has one of these outcomes:
+  pass      equal within the bounds below, forward and gradients
+  missing   it needs the CPU, which --fallback off forbids
+  wrong     other numbers, shapes, dtypes or device
+  error     an exception where the CPU has none
+  crash     the process died
+  skip      the entry has no samples of this dtype
+Entries of expected_failures.txt are counted apart; the exit status is 1 for others that neither pass, nor are missing, nor skipped.
+A child process does the work and is started again behind an entry that kills it.
+"""
+import argparse
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BAD = ("wrong", "error", "crash", "late")
+
+
+def options(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("databases", nargs="*", default=["ops"], choices=["ops", "modules", "optimizers"])
+    parser.add_argument("--fallback", choices=["on", "off"], default="on")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--only", default="", help="names, joined by commas")
+    parser.add_argument("--slice", default="0/1", help="K/N: every N-th entry from the K-th on")
+    parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=60, help="for one entry")
+    parser.add_argument("--out", default="", help="one line of JSON an entry; entries that are there are not run again")
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+class Late(Exception):
+    pass
+
+
+class Unusable(Exception):
+    """The CPU itself refuses the sample."""
+
+
+def on_the_cpu(f, *args, **kwargs):
+    try:
+        return f(*args, **kwargs)
+    except Late:
+        raise
+    except Exception as error:
+        raise Unusable(f"the CPU refuses: {error}") from error
+
+
+def expected_failures(fallback, dtype):
+    """{(database, entry): reason}; a line is `database entry [on|off] [dtype]: reason`."""
+    expected = {}
+    for line in (HERE / "expected_failures.txt").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        head, reason = line.split(": ", 1)
+        database, entry, *where = head.split()
+        if all(w in (fallback, dtype) for w in where):
+            expected[database, entry] = reason
+    return expected
+
+
+# ---- what the child does
+
+def mapped(f, value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return f(value)
+    if isinstance(value, (list, tuple)):
+        parts = [mapped(f, part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: mapped(f, part) for key, part in value.items()}
+    if isinstance(value, torch.device) and value.type == "cpu":
+        return torch.device("clutch")
+    if isinstance(value, str) and value == "cpu":
+        return "clutch"
+    return value
+
+
+def to_device(tensor):
+    import torch
+
+    plain = tensor.detach()
+    if plain.layout == torch.strided and plain.storage_offset() + plain.numel() < plain.untyped_storage().nbytes() // plain.itemsize < 1 << 20:
+        # A view of something larger stays one: ops that look behind it find the same.
+        whole = torch.as_strided(plain, (plain.untyped_storage().nbytes() // plain.itemsize,), (1,), 0)
+        moved = whole.to("clutch").as_strided(plain.size(), plain.stride(), plain.storage_offset())
+    else:
+        moved = plain.to("clutch")
+    return moved.requires_grad_() if tensor.requires_grad else moved
+
+
+def to_host(tensor):
+    return tensor.detach().cpu()
+
+
+def bounds(dtype, gradient=False):
+    import torch
+
+    narrow = dtype in (torch.half, torch.bfloat16)
+    if dtype == torch.float64 or dtype == torch.complex128:
+        return {"rtol": 1e-7, "atol": 1e-8}
+    rtol, atol = (2e-2, 2e-2) if narrow else (1e-4, 1e-5)
+    return {"rtol": rtol * (5 if gradient else 1), "atol": atol * (5 if gradient else 1)}
+
+
+# Results that are random or not defined: their shapes, dtypes and devices are compared, and that random ones are finite and in their range.
+UNDEFINED = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted"}
+RANDOM = {"bernoulli", "multinomial", "normal", "rand_like", "randn_like", "randint_like", "randint", "randn", "uniform", "cauchy", "exponential", "geometric",
+          "log_normal", "randperm", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout",
+          "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "pca_lowrank", "svd_lowrank", "nn.functional.fractional_max_pool2d",
+          "nn.functional.fractional_max_pool3d"}
+
+
+def same_kind(got, wanted):
+    import torch
+
+    if isinstance(wanted, torch.Tensor):
+        assert isinstance(got, torch.Tensor) and got.shape == wanted.shape and got.dtype == wanted.dtype, f"{got.shape} {got.dtype} for {wanted.shape} {wanted.dtype}"
+    elif isinstance(wanted, (list, tuple)):
+        assert len(got) == len(wanted), f"{len(got)} results for {len(wanted)}"
+        for a, b in zip(got, wanted):
+            same_kind(a, b)
+
+
+def same_distribution(got, wanted):
+    import torch
+
+    for a, b in zip(*([t for t in (x if isinstance(x, (list, tuple)) else [x]) if isinstance(t, torch.Tensor)] for x in (got, wanted))):
+        if a.numel() < 100 or not a.is_floating_point():
+            continue
+        a, b = a.double().cpu(), b.double()
+        assert torch.isfinite(a).all() == torch.isfinite(b).all(), "random numbers are not finite"
+        spread = 6 * (a.std() + b.std() + 1e-12) / a.numel() ** 0.5
+        assert (a.mean() - b.mean()).abs() <= spread, f"mean {a.mean().item()} for {b.mean().item()}"
+
+
+def check_op(op, sample, dtype, allowed):
+    import torch
+
+    clutch = torch.clutch
+    args = (sample.input, sample.args, sample.kwargs)
+    torch.manual_seed(0)
+    on_device = mapped(to_device, list(args))
+    if op.name == "tensor_split":  # its places are asked for on the CPU, on every device
+        on_device[1] = args[1]
+    wanted = on_the_cpu(op.op, args[0], *args[1], **args[2])
+    clutch.reset_fallbacks()
+    with clutch.forbid_fallbacks(not allowed):
+        got = op.op(on_device[0], *on_device[1], **on_device[2])
+        used = set(clutch.fallbacks())
+    flat = [t for t in (got if isinstance(got, (tuple, list)) else [got]) if isinstance(t, torch.Tensor)]
+    assert all(t.device.type == "clutch" for t in flat) or (not flat) or not any(t.device.type == "cpu" for t in mapped_tensors(wanted)) or op.name in ("item", "to"), \
+        "a result is not on the device"
+    same_kind(got, wanted)
+    if op.name in UNDEFINED:
+        return used
+    if op.name in RANDOM or (op.name == "nn.functional.scaled_dot_product_attention" and sample.kwargs.get("dropout_p", 0) > 0) or \
+            (op.name == "nn.functional.multi_head_attention_forward" and sample.args[9] > 0 and sample.kwargs.get("training", True)):
+        same_distribution(got, wanted)
+        return used
+    processed = sample.output_process_fn_grad if op.name.startswith("linalg.") or op.name in ("svd", "symeig", "qr") else (lambda x: x)
+    torch.testing.assert_close(mapped(to_host, processed(mapped(to_host, got))), mapped(to_host, processed(mapped(to_host, wanted))), equal_nan=True,
+                               check_stride=False, **bounds(dtype))
+    if not op.supports_autograd or not (dtype.is_floating_point or dtype.is_complex):
+        return used
+    outs = []
+    for result in (wanted, got):
+        result = sample.output_process_fn_grad(result)
+        outs.append([t for t in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(t, torch.Tensor) and t.requires_grad])
+    if not outs[0]:
+        return used
+    leaves = [[], []]
+    for k, side in enumerate((list(args), on_device)):
+        mapped(lambda t, k=k: leaves[k].append(t) if t.requires_grad else None, side)
+    grads = [torch.ones_like(t) for t in outs[0]]
+    of_host = torch.autograd.grad(outs[0], leaves[0], grads, allow_unused=True)
+    clutch.reset_fallbacks()
+    with clutch.forbid_fallbacks(not allowed):
+        of_device = torch.autograd.grad(outs[1], leaves[1], [g.to("clutch") for g in grads], allow_unused=True)
+        used |= set(clutch.fallbacks())
+    for a, b in zip(of_device, of_host):
+        if b is not None and b.layout == torch.strided:
+            torch.testing.assert_close(a.cpu(), b, equal_nan=True, check_stride=False, **bounds(dtype, gradient=True))
+    return used
+
+
+def mapped_tensors(value):
+    found = []
+    mapped(found.append, value)
+    return found
+
+
+def op_entries(dtype):
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    for op in op_db:
+        name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
+
+        def samples(op=op):
+            if dtype not in op.supported_dtypes("cpu"):
+                return []
+            return op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and (dtype.is_floating_point or dtype.is_complex))
+
+        yield name, samples, lambda sample, allowed, op=op: check_op(op, sample, dtype, allowed)
+    assert torch.clutch.is_available()
+
+
+def check_module(info, given, allowed, training):
+    import copy
+
+    import torch
+
+    clutch = torch.clutch
+    torch.manual_seed(0)
+    host = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs)
+    host = host.train(training)
+    args, kwargs = given.forward_input.args, given.forward_input.kwargs
+    moved = mapped(to_device, [list(args), kwargs])
+    wanted = on_the_cpu(host, *args, **kwargs)
+    device = copy.deepcopy(host).to("clutch")  # after the call, which gives lazy modules their parameters
+    clutch.reset_fallbacks()
+    with clutch.forbid_fallbacks(not allowed):
+        got = device(*moved[0], **moved[1])
+        used = set(clutch.fallbacks())
+    same_kind(got, wanted)
+    torch.testing.assert_close(mapped(to_host, got), mapped(to_host, wanted), rtol=1e-4, atol=1e-4, equal_nan=True)
+    outs = [[t for t in mapped_tensors(r) if t.requires_grad] for r in (wanted, got)]
+    if outs[0]:
+        sum(t.sum() for t in outs[0]).backward()
+        clutch.reset_fallbacks()
+        with clutch.forbid_fallbacks(not allowed):
+            sum(t.sum() for t in outs[1]).backward()
+            used |= set(clutch.fallbacks())
+        for (name, a), b in zip(device.named_parameters(), host.parameters()):
+            assert (a.grad is None) == (b.grad is None), f"gradient of {name}"
+            if b.grad is not None and b.grad.layout == torch.strided:
+                torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=5e-4, atol=5e-4, equal_nan=True)
+    return used
+
+
+def module_entries(dtype):
+    from torch.testing._internal.common_modules import module_db
+
+    for info in module_db:
+        def samples(info=info):
+            inputs = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=False, training=False)
+            return [given for given in inputs if given.forward_input is not None]
+
+        yield info.name, samples, lambda given, allowed, info=info: check_module(info, given, allowed, False)
+
+
+def check_optimizer(info, given, allowed, mode):
+    import torch
+
+    clutch = torch.clutch
+    kwargs = {k: v for k, v in given.kwargs.items() if k not in ("foreach", "fused")}
+    kwargs["foreach"] = mode == "foreach"
+    if mode == "fused":
+        kwargs.pop("foreach")
+        kwargs["fused"] = True
+    used, results = set(), []
+    for device in ("cpu", "clutch"):
+        mine = {k: (v.clone().to(device) if isinstance(v, torch.Tensor) and (kwargs.get("fused") or kwargs.get("capturable")) else v) for k, v in kwargs.items()}
+        if device == "cpu":
+            mine = {k: v for k, v in mine.items() if k not in ("capturable", "fused")} | {"foreach": False}
+        torch.manual_seed(0)
+        params = [torch.nn.Parameter(torch.randn(shape).to(device)) for shape in ((3, 4), (5,), (2, 3))]
+        optimizer = info.optim_cls(params, **mine)
+        clutch.reset_fallbacks()
+        with clutch.forbid_fallbacks(device == "clutch" and not allowed):
+            for step in range(3):
+                for p in params:
+                    p.grad = torch.full_like(p, 0.1 * (step + 1)) * p.detach()
+                optimizer.step((lambda: sum((p**2).sum() for p in params)) if info.step_requires_closure else None) if info.step_requires_closure else optimizer.step()
+            if device == "clutch":
+                used = set(clutch.fallbacks())
+        results.append([p.detach().cpu() for p in params])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    return used
+
+
+def optimizer_entries(dtype):
+    from torch.testing._internal.common_optimizers import optim_db
+
+    for info in optim_db:
+        for mode in ("forloop", "foreach", "fused"):
+            if mode not in info.supported_impls:
+                continue
+            for i, given in enumerate(info.optim_inputs_func(device="clutch")):
+                if "differentiable" in given.kwargs and mode != "forloop":
+                    continue
+                name = f"{info.optim_cls.__name__}.{mode}.{i}"
+                yield name, lambda given=given: [given], lambda g, allowed, info=info, mode=mode: check_optimizer(info, g, allowed, mode)
+
+
+ENTRIES = {"ops": op_entries, "modules": module_entries, "optimizers": optimizer_entries}
+
+
+def run_entry(samples, check, allowed, asked):
+    outcome, why, used, passed = "skip", "", set(), 0
+    signal.alarm(asked.seconds)
+    try:
+        for i, sample in enumerate(samples()):
+            if i >= asked.samples:
+                break
+            if outcome == "skip":
+                outcome, why = "pass", ""
+            try:
+                used |= check(sample, allowed)
+                passed += 1
+            except Late:
+                raise
+            except Unusable as error:
+                if outcome == "pass" and passed == 0:
+                    outcome, why = "skip", str(error)
+            except NotImplementedError as error:
+                if "would run on the CPU" in str(error):
+                    outcome, why = ("missing", str(error)) if outcome == "pass" else (outcome, why)
+                else:
+                    outcome, why = "error", str(error)
+            except AssertionError as error:
+                outcome, why = "wrong", str(error)
+            except Exception as error:
+                if outcome != "wrong":
+                    outcome, why = "error", f"{type(error).__name__}: {error}"
+    except Late:
+        outcome, why = "late", f"more than {asked.seconds} s"
+    except Exception as error:
+        outcome, why = "skip", f"samples: {type(error).__name__}: {error}"
+    finally:
+        signal.alarm(0)
+    return {"outcome": outcome, "passed": passed, "cpu": sorted(used), "why": " ".join(why.split())[:240]}
+
+
+def child(asked, done):
+    import torch
+    import torch_clutch  # noqa: F401
+
+    warnings.filterwarnings("ignore")
+
+    def late(*_):
+        raise Late()
+
+    signal.signal(signal.SIGALRM, late)
+    dtype = getattr(torch, asked.dtype)
+    only = set(asked.only.split(",")) if asked.only else None
+    first, step = map(int, asked.slice.split("/"))
+    with open(asked.out, "a") as out:
+        for database in asked.databases:
+            for i, (name, samples, check) in enumerate(ENTRIES[database](dtype)):
+                if i % step != first or (only and name not in only and name.split(".")[0] not in only) or (database, name) in done:
+                    continue
+                head = {"database": database, "entry": name}
+                print(json.dumps(head | {"outcome": "crash", "why": "the process died"}), file=out, flush=True)
+                result = head | run_entry(samples, check, asked.fallback == "on", asked)
+                print(json.dumps(result), file=out, flush=True)
+                if not asked.quiet:
+                    print(f"{database} {name}: {result['outcome']} {result['why'][:110]}", flush=True)
+
+
+# ---- what the parent does
+
+def read(path):
+    """The last line of each entry counts: a crash has but the first."""
+    results = {}
+    if os.path.exists(path):
+        with open(path) as lines:
+            for line in lines:
+                result = json.loads(line)
+                results[result["database"], result["entry"]] = result
+    return results
+
+
+def main(arguments=None):
+    asked = options(arguments)
+    if asked.child:
+        return child(asked, read(asked.out))
+    own = not asked.out
+    if own:
+        import tempfile
+
+        asked.out = tempfile.mkstemp(suffix=".jsonl")[1]
+    command = [sys.executable, __file__, *asked.databases, "--child", "--out", asked.out]
+    for name in ("fallback", "dtype", "only", "slice", "samples", "seconds"):
+        command += [f"--{name}", str(getattr(asked, name))]
+    if asked.quiet:
+        command.append("--quiet")
+    for _ in range(50):
+        if subprocess.run(command).returncode == 0:
+            break
+    results = read(asked.out)
+    expected = expected_failures(asked.fallback, asked.dtype)
+    unexpected = 0
+    for database in asked.databases:
+        mine = {entry: r for (of, entry), r in results.items() if of == database}
+        counts = collections.Counter(r["outcome"] for r in mine.values())
+        native = sum(r["outcome"] == "pass" and not r["cpu"] for r in mine.values())
+        print(f"{database} {asked.dtype} fallback {asked.fallback}: {len(mine)} entries, " + ", ".join(f"{n} {k}" for k, n in counts.most_common()) +
+              f"; {native} pass without the CPU")
+        for entry, r in mine.items():
+            if r["outcome"] in BAD:
+                reason = expected.get((database, entry))
+                unexpected += reason is None
+                print(f"  {r['outcome']} {entry}: {'expected, ' + reason if reason else r['why']}")
+    if own:
+        os.unlink(asked.out)
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

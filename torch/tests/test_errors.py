@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input is the exception that PyTorch's CPU gives; fallbacks are counted, named and forbidden."""
+import pytest
+import torch
+
+
+def raised(f):
+    try:
+        f()
+    except Exception as error:
+        return type(error)
+    return None
+
+
+BAD = {
+    "shapes of add": lambda d: torch.ones(2, device=d) + torch.ones(3, device=d),
+    "shapes of mm": lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d),
+    "dtypes of mm": lambda d: torch.ones(2, 2, device=d) @ torch.ones(2, 2, device=d).double(),
+    "dimension": lambda d: torch.ones(2, device=d).sum(3),
+    "dimension of softmax": lambda d: torch.ones(2, device=d).softmax(3),
+    "dimension of cumsum": lambda d: torch.ones(2, 2, device=d).cumsum(5),
+    "cat": lambda d: torch.cat([torch.ones(2, 2, device=d), torch.ones(2, 3, device=d)]),
+    "dtype of an in-place result": lambda d: torch.ones(2, device=d, dtype=torch.int64).add_(1.5),
+    "dtype of out": lambda d: torch.exp(torch.ones(2, device=d), out=torch.empty(2, device=d, dtype=torch.int64)),
+    "negation of booleans": lambda d: -torch.ones(2, device=d, dtype=torch.bool),
+    "layer_norm": lambda d: torch.nn.functional.layer_norm(torch.ones(2, 3, device=d), (4,)),
+    "index_select": lambda d: torch.ones(3, device=d).index_select(0, torch.ones(2, 2, dtype=torch.int64, device=d)),
+    "arange": lambda d: torch.arange(0, 3, -1, device=d),
+    "view": lambda d: torch.ones(3, device=d).view(2),
+    "dropout": lambda d: torch.nn.functional.dropout(torch.ones(3, device=d), 1.5),
+    "uniform": lambda d: torch.ones(3, device=d).uniform_(2, 1),
+    "normal": lambda d: torch.ones(3, device=d).normal_(0, -1),
+    "masked_fill": lambda d: torch.ones(3, device=d).masked_fill_(torch.ones(3, device=d), 1.0),
+    "argmax of nothing": lambda d: torch.empty(0, device=d).argmax(),
+    "item of two": lambda d: torch.ones(2, device=d).item(),
+    "nll_loss": lambda d: torch.nn.functional.nll_loss(torch.ones(2, 3, device=d), torch.zeros(3, dtype=torch.int64, device=d)),
+    "cholesky": lambda d: torch.linalg.cholesky(-torch.eye(3, device=d)),
+    "threshold of gelu": lambda d: torch.nn.functional.gelu(torch.ones(2, device=d), approximate="nothing"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_same_exception_as_on_the_cpu(name):
+    wanted = raised(lambda: BAD[name]("cpu"))
+    assert wanted is not None
+    assert raised(lambda: BAD[name]("clutch")) is wanted
+
+
+def test_devices_do_not_mix():
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.ones(2, device="clutch") + torch.ones(2)
+    with pytest.raises(RuntimeError):
+        torch.ones(2, 2, device="clutch") @ torch.ones(2, 2)
+
+
+def test_out_of_memory_is_its_own_exception():
+    with pytest.raises((torch.OutOfMemoryError, RuntimeError)):
+        torch.empty(1 << 48, device="clutch")
+    assert torch.ones(2, device="clutch").sum().item() == 2
+
+
+def test_fallbacks_are_counted_with_reasons():
+    x = torch.eye(3, device="clutch")
+    torch.linalg.cholesky(x)
+    torch.linalg.cholesky(x)
+    assert torch.clutch.fallbacks()["aten::linalg_cholesky_ex.L"] == 2
+    z = torch.ones(3, dtype=torch.complex64, device="clutch")
+    assert torch.equal((z * 2j).cpu(), torch.full((3,), 2j))
+    calls, why = torch.clutch.fallbacks(reasons=True)["aten::mul.out"]
+    assert calls == 1 and "complex" in why
+    torch.clutch.reset_fallbacks()
+    assert torch.clutch.fallbacks() == {}
+
+
+def test_fallbacks_are_forbidden_by_name():
+    x = torch.eye(3, device="clutch")
+    with torch.clutch.forbid_fallbacks():
+        with pytest.raises(NotImplementedError, match="aten::linalg_cholesky_ex.L"):
+            torch.linalg.cholesky(x)
+        with pytest.raises(NotImplementedError, match="aten::mul.out.*complex"):
+            torch.ones(3, dtype=torch.complex64, device="clutch") * 2j
+        with pytest.raises(NotImplementedError, match="convolution"):
+            torch.nn.functional.conv1d(torch.ones(1, 1, 4, device="clutch"), torch.ones(1, 1, 2, device="clutch"))
+    torch.linalg.cholesky(x)
+
+
+def test_more_dimensions_than_clutch_has():
+    x = torch.ones([1] * 15 + [2], device="clutch")
+    assert (x + 1).sum().item() == 4 and x.transpose(0, 15).contiguous().sum().item() == 2
+
+
+def test_integers_past_the_doubles():
+    big = 2**60 + 1
+    assert torch.full((2,), big, device="clutch").tolist() == [big, big]
+    assert (torch.full((2,), 1, device="clutch") + big).tolist() == [big + 1] * 2
+
+
+def test_op_table_names_registered_ops():
+    rows = torch.clutch.ops()
+    assert len(rows) > 200 and all(family and aten and clutch for family, aten, clutch in rows)
+    assert len({aten for _, aten, _ in rows}) == len(rows)
+    for _, aten, _ in rows:
+        assert torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + aten, "PrivateUse1"), aten
+    assert "| add, add_scaled | `add.out` |" in torch.clutch.ops(markdown=True)
+
+
+def test_deterministic_mode(native):
+    torch.use_deterministic_algorithms(True)
+    try:
+        index = torch.randint(0, 4, (1000,)).to("clutch")
+        source = torch.randn(1000).to("clutch")
+        sums = [torch.zeros(4, device="clutch").index_add(0, index, source).cpu() for _ in range(3)]
+        assert torch.equal(sums[0], sums[1]) and torch.equal(sums[0], sums[2])
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_docs_have_the_op_table():
+    import op_table
+
+    text, wanted = op_table.wanted()
+    assert text == wanted, "scripts/test --torch --python torch/tests/op_table.py --update"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.accelerator.Graph: whole steps of training, with the bits of eager ones."""
+import pytest
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(16, 32)
+        self.qkv = torch.nn.Linear(32, 96)
+        self.norm = torch.nn.LayerNorm(32)
+        self.out = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(64, 16))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        b, n, _ = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, n, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        x = x + torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, n, 32)
+        return self.out(x)
+
+
+def make():
+    torch.manual_seed(0)
+    net = Net().to("clutch")
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2, fused=True)
+    tokens = torch.randint(0, 16, (4, 9)).to("clutch")
+    torch.accelerator.synchronize()  # another stream goes on with them
+    return net, optimizer, tokens
+
+
+def step(net, optimizer, tokens):
+    optimizer.zero_grad(set_to_none=False)
+    logits = net(tokens[:, :-1])
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    return loss
+
+
+def test_a_training_step_replayed_has_eager_bits(native):
+    net, optimizer, tokens = make()
+    stream = torch.Stream("clutch")
+    torch.clutch.manual_seed_all(1)
+    with stream:
+        eager = [step(net, optimizer, tokens).item() for _ in range(7)]
+    wanted = [p.detach().cpu() for p in net.parameters()]
+
+    net, optimizer, tokens = make()
+    torch.clutch.manual_seed_all(1)
+    with stream:
+        replayed = [step(net, optimizer, tokens).item() for _ in range(2)]
+    torch.accelerator.synchronize()
+    graph = torch.accelerator.Graph()
+    with stream, graph:
+        loss = step(net, optimizer, tokens)
+    for _ in range(5):
+        graph.replay()
+        torch.accelerator.synchronize()
+        replayed.append(loss.item())
+    assert eager[-1] < 0.9 * eager[0]
+    assert replayed == eager
+    for a, b in zip(net.parameters(), wanted):
+        assert torch.equal(a.detach().cpu(), b)
+
+
+def test_random_numbers_move_on():
+    x = torch.empty(4, device="clutch")
+    x.uniform_()
+    torch.accelerator.synchronize()
+    graph = torch.accelerator.Graph()
+    with torch.Stream("clutch"), graph:
+        x.uniform_()
+    seen = []
+    for _ in range(3):
+        graph.replay()
+        torch.accelerator.synchronize()
+        seen.append(tuple(x.tolist()))
+    assert len(set(seen)) == 3
+
+
+def test_a_fallback_cannot_be_captured():
+    x = torch.eye(3, device="clutch")
+    torch.accelerator.synchronize()
+    with pytest.raises(NotImplementedError, match="aten::linalg_cholesky_ex.L.*a graph cannot record"):
+        with torch.Stream("clutch"), torch.accelerator.Graph():
+            torch.linalg.cholesky(x)
+    assert (x + 1).sum().item() == 12
+
+
+def test_pools_modes_and_dumps(tmp_path):
+    x = torch.ones(1000, device="clutch")
+    (x * 2).add_(1)
+    torch.accelerator.synchronize()
+    first = torch.accelerator.Graph(keep_graph=True)
+    first.enable_debug_mode()
+    stream = torch.Stream("clutch")
+    with stream, first:
+        y = x * 2
+    second = torch.accelerator.Graph(pool=first.pool(), capture_error_mode="relaxed")
+    with stream, second:
+        z = x + 1
+    first.replay()
+    torch.accelerator.synchronize()
+    assert y[0].item() == 2
+    second.replay()
+    torch.accelerator.synchronize()
+    assert z[0].item() == 2
+    first.debug_dump(str(tmp_path / "graph.dot"))
+    assert "digraph" in (tmp_path / "graph.dot").read_text()
+    first.reset()

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices, memory, streams, events, random numbers, copies."""
+import copy
+import io
+
+import pytest
+import torch
+
+
+def test_the_device_is_the_accelerator():
+    assert torch.accelerator.current_accelerator().type == "clutch"
+    assert torch.accelerator.device_count() == torch.clutch.device_count() >= 1
+    properties = torch.clutch.get_device_properties()
+    assert properties.name and properties.total_memory > 1 << 20
+    with torch.clutch.device(0):
+        assert torch.clutch.current_device() == 0
+    with pytest.raises(RuntimeError, match="clutch:99 does not exist"):
+        torch.empty(1, device="clutch:99")
+    with pytest.raises(ValueError, match="Expected a clutch device"):
+        torch.clutch.set_device("cpu")
+
+
+def test_memory_is_counted_and_given_back():
+    torch.accelerator.empty_cache()
+    torch.accelerator.reset_peak_memory_stats()
+    before = torch.accelerator.memory_allocated()
+    x = torch.empty(1 << 20, device="clutch")
+    assert torch.accelerator.memory_allocated() - before == x.nbytes
+    assert torch.accelerator.max_memory_allocated() >= before + x.nbytes
+    assert torch.accelerator.memory_stats()["allocated_bytes.all.current"] == before + x.nbytes
+    torch.accelerator.reset_accumulated_memory_stats()
+    assert torch.accelerator.memory_stats()["allocated_bytes.all.allocated"] == 0
+    del x
+    assert torch.accelerator.memory_allocated() == before
+    free, total = torch.accelerator.get_memory_info()
+    assert 0 < free <= total
+
+
+def test_addresses_are_unique_and_taken_again():
+    x = torch.empty(1000, device="clutch")
+    y = torch.empty(1000, device="clutch")
+    assert abs(x.data_ptr() - y.data_ptr()) > x.nbytes
+    assert x[10:].data_ptr() == x.data_ptr() + 40
+    freed = y.data_ptr()
+    del y
+    assert torch.empty(1000, device="clutch").data_ptr() == freed
+
+
+def test_a_read_by_the_host_faults_at_a_known_place(run_python):
+    ended = run_python("""
+import ctypes, faulthandler, torch, torch_clutch
+x = torch.ones(4, device='clutch')
+low, high = (int(part, 16) for part in torch.clutch.address_range().strip('[)').split(', '))
+assert low <= x.data_ptr() < high
+print('in range', flush=True)
+ctypes.c_float.from_address(x.data_ptr()).value
+""")
+    assert ended.returncode == -11 and "in range" in ended.stdout
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+                                   torch.bool, torch.complex64, torch.uint16, torch.float8_e4m3fn])
+def test_copies_keep_bits(dtype):
+    def bits(tensor):
+        return tensor.contiguous().view(torch.uint8)
+
+    x = torch.randint(0, 2, (3, 5, 7)).to(dtype)
+    for view in (lambda t: t, lambda t: t.transpose(0, 2), lambda t: t[:, ::2, 1:], lambda t: t.permute(2, 0, 1)[1:]):
+        assert torch.equal(bits(view(x.to("clutch")).cpu()), bits(view(x)))
+        target, wanted = torch.zeros_like(x).to("clutch"), torch.zeros_like(x)
+        view(target).copy_(view(x))
+        view(wanted).copy_(view(x))
+        assert torch.equal(bits(target.cpu()), bits(wanted))
+
+
+def test_copies_that_overlap_and_convert():
+    x = torch.arange(10.0)
+    d = x.to("clutch")
+    d[..., :3] = d[..., -3:]
+    x[..., :3] = x[..., -3:].clone()
+    assert torch.equal(d.cpu(), x)
+    strided = torch.zeros(4, 4, device="clutch")[:, ::2]
+    strided.copy_(torch.arange(8).view(4, 2))
+    assert strided.cpu().tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert torch.arange(3.0, device="clutch").to(torch.int64).tolist() == [0, 1, 2]
+
+
+def test_lazy_conjugate_and_minus():
+    x = torch.randn(5, dtype=torch.complex64)
+    assert torch.equal(x.to("clutch").conj().cpu(), x.conj().resolve_conj())
+    assert torch.equal(x.to("clutch").conj().imag.cpu(), x.conj().imag.resolve_neg())
+    y = torch.empty(5, dtype=torch.complex64, device="clutch")
+    y.conj().copy_(x)
+    assert torch.equal(y.cpu(), x.conj().resolve_conj())
+
+
+def test_storages_views_and_resizing():
+    x = torch.arange(24.0, device="clutch").view(2, 3, 4)
+    assert x[:, 1:, ::2].transpose(0, 2).sum().item() == torch.arange(24.0).view(2, 3, 4)[:, 1:, ::2].sum().item()
+    assert x.unfold(2, 2, 1).shape == (2, 3, 3, 2)
+    y = torch.ones(4, device="clutch")
+    y.resize_(8)
+    assert y[:4].tolist() == [1, 1, 1, 1] and y.untyped_storage().nbytes() == 32
+    out = torch.empty(0, device="clutch")
+    torch.add(x, x, out=out)
+    assert out.shape == x.shape
+    assert torch.empty(0, device="clutch").data_ptr() == 0
+    assert x.untyped_storage().device.type == "clutch"
+
+
+def test_pickle_and_deepcopy():
+    model = torch.nn.Linear(3, 3).to("clutch")
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert loaded["weight"].device.type == "clutch"
+    assert torch.equal(loaded["weight"].cpu(), model.weight.detach().cpu())
+    file.seek(0)
+    assert torch.load(file, map_location="cpu")["bias"].device.type == "cpu"
+    assert torch.equal(copy.deepcopy(model).weight.cpu(), model.weight.cpu())
+
+
+def test_streams_and_events():
+    stream = torch.Stream("clutch")
+    start, end = (torch.Event("clutch", enable_timing=True) for _ in range(2))
+    with stream:
+        assert torch.accelerator.current_stream() == stream
+        start.record()
+        x = torch.ones(1 << 20, device="clutch") * 3
+        end.record()
+    torch.accelerator.current_stream().wait_event(end)
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) > 0
+    assert (x + 1)[-1].item() == 4
+    assert torch.accelerator.current_stream() != stream
+    torch.accelerator.synchronize()
+    assert stream.query()
+
+
+def test_generators():
+    g = torch.Generator("clutch").manual_seed(3)
+    first = torch.randn(5, device="clutch", generator=g)
+    state = g.get_state()
+    second = torch.randn(5, device="clutch", generator=g)
+    g.set_state(state)
+    assert torch.equal(torch.randn(5, device="clutch", generator=g).cpu(), second.cpu()) and not torch.equal(first.cpu(), second.cpu())
+    assert g.initial_seed() == 3 and g.device.type == "clutch"
+    twin = g.clone_state()
+    assert torch.equal(torch.rand(9, device="clutch", generator=g).cpu(), torch.rand(9, device="clutch", generator=twin).cpu())
+    before = g.get_offset()
+    torch.rand(64, device="clutch", generator=g)
+    assert g.get_offset() == before + 4 * 16  # 16 blocks of four words
+    torch.manual_seed(7)
+    a = torch.rand(3, device="clutch")
+    torch.manual_seed(7)
+    assert torch.equal(torch.rand(3, device="clutch").cpu(), a.cpu())
+    with torch.random.fork_rng(device_type="clutch"):
+        b = torch.rand(3, device="clutch")
+    assert torch.equal(torch.rand(3, device="clutch").cpu(), b.cpu())
+    state = torch.clutch.get_rng_state()
+    c = torch.randint(0, 100, (8,), device="clutch")
+    torch.clutch.set_rng_state(state)
+    assert torch.equal(torch.randint(0, 100, (8,), device="clutch").cpu(), c.cpu())
+    with pytest.raises(RuntimeError, match="generator"):
+        torch.rand(3, device="clutch", generator=torch.Generator())
+
+
+def test_distributions():
+    n = 1 << 16
+    for made, mean, deviation in (
+        (torch.rand(n, device="clutch"), 0.5, 12**-0.5),
+        (torch.randn(n, device="clutch"), 0, 1),
+        (torch.empty(n, device="clutch").exponential_(2.0), 0.5, 0.5),
+        (torch.empty(n, device="clutch").bernoulli_(0.3), 0.3, 0.21**0.5),
+        (torch.empty(n, device="clutch").geometric_(0.25), 4, 12**0.5),
+    ):
+        made = made.double().cpu()
+        assert abs(made.mean() - mean) < 5 * deviation / n**0.5
+        assert abs(made.std() - deviation) < 0.05 * deviation
+
+
+def test_pinned_memory():
+    x = torch.ones(3).pin_memory()
+    assert x.is_pinned() and not torch.ones(3).is_pinned()
+    assert x.to("clutch", non_blocking=True).tolist() == [1, 1, 1]
+
+
+def test_dlpack():
+    x = torch.arange(6.0, device="clutch").view(2, 3)
+    y = torch.clutch.from_dlpack(torch.clutch.to_dlpack(x))
+    y += 1
+    assert x.tolist() == [[1, 2, 3], [4, 5, 6]]
+    host = torch.utils.dlpack.from_dlpack(torch.clutch.to_dlpack(x, host=True))
+    assert host.device.type == "cpu" and torch.equal(host, x.cpu())
+    assert torch.clutch.from_dlpack(torch.utils.dlpack.to_dlpack(torch.ones(2))).device.type == "clutch"
+    with pytest.raises(ValueError, match="dltensor"):
+        torch.clutch.from_dlpack(object())
+
+
+def test_autograd_profiler_has_device_times():
+    x = torch.randn(64, 64, device="clutch")
+    with torch.autograd.profiler.profile(use_device="clutch", use_kineto=False) as profile:
+        (x @ x).relu()
+    assert "CLUTCH" in profile.key_averages().table()
+
+
+def test_autocast_and_scaler(native):
+    model = torch.nn.Linear(8, 8).to("clutch")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("clutch", init_scale=256.0)
+    with torch.autocast("clutch", torch.float16):
+        y = model(torch.ones(2, 8, device="clutch"))
+        assert y.dtype == torch.float16 and torch.nn.functional.softmax(y, -1).dtype == torch.float32
+        loss = y.float().sum()
+    before = model.weight.detach().clone()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert torch.isfinite(model.weight).all() and not torch.equal(before, model.weight)
+    model.weight.grad.fill_(float("inf"))
+    kept = model.weight.detach().clone()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    assert torch.equal(kept, model.weight) and scaler.get_scale() == 128.0
+
+
+def test_warm_up_changes_nothing():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)).to("clutch")
+    state = torch.clutch.get_rng_state()
+    weights = model[0].weight.detach().clone()
+    assert torch.clutch.warm_up(model, torch.ones(2, 4, device="clutch")) == {}
+    assert torch.equal(weights, model[0].weight) and model[0].weight.grad is None
+    assert torch.equal(torch.clutch.get_rng_state(), state)
+
+
+def test_memory_snapshot(tmp_path):
+    torch.clutch.record_memory_history()
+    x = torch.ones(100, device="clutch")
+    torch.clutch.dump_memory_snapshot(tmp_path / "memory.html")
+    torch.clutch.record_memory_history(False)
+    assert (tmp_path / "memory.html").stat().st_size > 1000 and x.sum().item() == 100
