@@ -92,6 +92,8 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& 
     for (int64_t d = 0; d < tensor.dim(); ++d)
       TORCH_CHECK(d == dim || tensor.size(d) == sizes[static_cast<size_t>(d)], "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
                   sizes[static_cast<size_t>(d)], " but got size ", tensor.size(d), " for tensor in the list.");
+    TORCH_CHECK(tensor.device() == out.device(), "Expected all tensors to be on the same device, but found at least two devices, ", out.device(), " and ",
+                tensor.device(), "!");
     along += tensor.size(dim);
     at::assert_no_overlap(out, tensor);
   }

@@ -70,6 +70,7 @@ TORCH_LIBRARY(clutch, library) {
   library.def("in_bad_fork() -> bool", [] { return in_bad_fork(); });
   library.def("current_device() -> int", [] { return static_cast<int64_t>(current_device()); });
   library.def("set_current_device(int index) -> ()", [](int64_t index) { set_current_device(static_cast<c10::DeviceIndex>(index)); });
+  library.def("finish_all() -> ()", [] { finish_all(); });
   library.def("device_name(int index) -> (str, str, str)", &device_name);
   library.def("device_facts(int index) -> (int, int, bool, bool)", &device_facts);
   library.def("default_generator(int index) -> Generator?", [](int64_t index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });

@@ -57,6 +57,14 @@ const std::string& why_no_device() {
   return in_bad_fork() ? *in_fork : devices().why;
 }
 
+void finish_all() noexcept {
+  if (!looked || in_bad_fork()) return;
+  for (const clutch::Device& used : devices().all) try {
+      clutch::synchronize(used);
+    } catch (const std::exception&) {  // told by the call that failed, or by nobody any more
+    }
+}
+
 const clutch::Device& device(c10::DeviceIndex index) {
   const int count = device_count();
   TORCH_CHECK(count > 0, "clutch is not available: ", why_no_device());

@@ -17,6 +17,9 @@ const std::string& why_no_device();
 /// True in a child of fork() whose parent had looked for devices: drivers do not survive that.
 bool in_bad_fork() noexcept;
 
+/// Waits for all devices that were used: drivers end badly with work underway. Never throws.
+void finish_all() noexcept;
+
 /// Errors: RuntimeError, saying why, without such a device.
 const clutch::Device& device(c10::DeviceIndex index);
 /// This thread's current one; at first clutch's default device.

@@ -188,7 +188,7 @@ def check_op(op, sample, dtype, allowed):
     for k, side in enumerate((list(args), on_device)):
         mapped(lambda t, k=k: leaves[k].append(t) if t.requires_grad else None, side)
     grads = [torch.ones_like(t) for t in outs[0]]
-    of_host = torch.autograd.grad(outs[0], leaves[0], grads, allow_unused=True)
+    of_host = on_the_cpu(torch.autograd.grad, outs[0], leaves[0], grads, allow_unused=True)
     clutch.reset_fallbacks()
     with clutch.forbid_fallbacks(not allowed):
         of_device = torch.autograd.grad(outs[1], leaves[1], [g.to("clutch") for g in grads], allow_unused=True)

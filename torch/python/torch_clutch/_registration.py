@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When and how the backend becomes PyTorch's device `clutch`."""
+import atexit
 import os
 import sys
 import types
@@ -89,4 +90,5 @@ def register():
     from . import flex
 
     flex.register()
+    atexit.register(torch.ops.clutch.finish_all)
     _state.registered = True
