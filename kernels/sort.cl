@@ -84,18 +84,17 @@ static inline T element_of(ENTRY entry, __global const T* x, const SortArgs* arg
   } else {                                              \
     run_of[place] = entry;                              \
   }
-// Sets `low` to the number of entries of a among the first `count` of a and b merged, a first where they are equal. A(i), B(i): entries; a_count, b_count: how
-// many there are.
-#define MERGE_PATH(low, count, a_count, b_count, A, B)                      \
-  {                                                                         \
-    low = (count) > (b_count) ? (count) - (b_count) : 0;                    \
-    for (ulong high = min((ulong)(count), (ulong)(a_count)); low < high;) { \
-      const ulong middle = (low + high) / 2;                                \
-      if (LESS(B((count)-1 - middle), A(middle)))                           \
-        high = middle;                                                      \
-      else                                                                  \
-        low = middle + 1;                                                   \
-    }                                                                       \
+// Sets `low`, a COUNT, to the number of entries of a among the first `count` of a and b merged, a first where they are equal. A(i), B(i): entries; a_count,
+// b_count: how many there are.
+#define MERGE_PATH(COUNT, low, count, a_count, b_count, A, B)                                                                    \
+  {                                                                                                                              \
+    low = max((COUNT)(count), (COUNT)(b_count)) - (COUNT)(b_count);                                                              \
+    for (COUNT high = min((COUNT)(count), (COUNT)(a_count)), middle = (low + high) / 2; low < high; middle = (low + high) / 2) { \
+      if (LESS(B((count)-1 - middle), A(middle)))                                                                                \
+        high = middle;                                                                                                           \
+      else                                                                                                                       \
+        low = middle + 1;                                                                                                        \
+    }                                                                                                                            \
   }
 
 #if defined(CLUTCH_ENTRY_sort_tiles) || defined(CLUTCH_ENTRY_sort_tile_merge)
@@ -210,7 +209,7 @@ __kernel void sort_merge(CLUTCH_PREDICATE __global uchar* values, ulong values_o
     ulong i;
 #define A(i) a[i]
 #define B(i) b[i]
-    MERGE_PATH(i, begin, a_count, b_count, A, B)
+    MERGE_PATH(ulong, i, begin, a_count, b_count, A, B)
 #undef A
 #undef B
     const ulong first = args.last ? line * keep : run * sort_stride(keep, 2 * span);

@@ -138,7 +138,8 @@ std::vector<std::string> run_workload(const Device& device, const std::vector<DT
     const Calls c(device, dtype, failed);
     run_numbers(c, device, dtype);
     if (bits(dtype) > 8) c.run("sort", [&] { sort(c.make({1 << 16})), sort(c.make({64, 100})); });
-    if (bits(dtype) > 8) c.run("index", [&] { index_put(c.make({1000, 8}), {any.places(1 << 12, 1000)}, index(c.make({1000, 8}), {any.places(1 << 12, 1000)})); });
+    if (bits(dtype) > 8)
+      c.run("index", [&] { index_put(c.make({1000, 8}), {any.places(1 << 12, 1000)}, index(c.make({1000, 8}), {any.places(1 << 12, 1000)})); });
     if (dtype == DType::f32 || dtype == DType::f64)
       for (const int n : {4, 32, 128}) c.run(fmt::format("eigh of {0} x {0}", n), [&] { linalg::eigh(c.make({n > 64 ? 2 : 64, n, n})); });
   }

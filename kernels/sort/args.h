@@ -47,7 +47,7 @@ CLUTCH_SHARED_FN clutch_u64 sort_runs_of(clutch_u64 m, clutch_u64 span) { return
 CLUTCH_SHARED_FN clutch_u64 sort_stride(clutch_u64 keep, clutch_u64 span) { return keep < span ? keep : span; }
 // Entries of run r.
 CLUTCH_SHARED_FN clutch_u64 sort_length(clutch_u64 m, clutch_u64 keep, clutch_u64 span, clutch_u64 r) {
-  const clutch_u64 begin = r * span, rest = begin < m ? m - begin : 0, all = rest < span ? rest : span;
+  const clutch_u64 begin = r * span < m ? r * span : m, end = (r + 1) * span < m ? (r + 1) * span : m, all = end - begin;
   return all < keep ? all : keep;
 }
 
