@@ -52,7 +52,6 @@ bool has_both_sums(const FlexProblem& p) {
 
 /// Least sub-groups of a tile.
 constexpr int kLeastSubGroups = 2;
-constexpr std::uint8_t kMostHalvings = 3;
 
 /// True if offsets inside of a tile have at most 31 bits.
 bool is_near(const Tensor& t) {

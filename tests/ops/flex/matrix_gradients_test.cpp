@@ -43,7 +43,8 @@ FlexCase::Gradients bounds_of(const Given& given, DType dtype, const std::vector
   const FlexCase::Result forward = FlexCase::model(s, q, k, v, MatrixCall::kScale, call.host_score, call.host_mask);
   const bool f16 = dtype == DType::f16;
   const double d = score_error(given, dtype, MatrixCall::kScale, forward.largest), u = matrix_unit(dtype), step = 1e-5;
-  const auto keys = static_cast<double>(s.kv_len), readers = static_cast<double>(s.q_len * s.heads / s.k()[1] * (s.k()[0] == 1 ? s.batch : 1));
+  const std::int64_t of_heads = s.heads / s.k()[1], of_batches = s.k()[0] == 1 ? s.batch : 1;
+  const auto keys = static_cast<double>(s.kv_len), readers = static_cast<double>(s.q_len * of_heads * of_batches);
   auto of_sums = [](double terms) { return 2 * (terms + 16) * 0x1p-23; };
   auto largest = [](const std::vector<double>& x) {
     double most = 0;
