@@ -4,6 +4,7 @@
 // rows by vectors; else its items take elements in turn. No local memory. Needs: T, an unsigned type of the element's size; CLUTCH_SIZE, that size;
 // CLUTCH_TILE; WIDTH. May have: CLUTCH_GROUPED (work-groups have several items).
 #include "cat/args.h"
+#include "common/dtype.clh"
 #include "common/launch.clh"
 #include "common/table.clh"
 
@@ -32,13 +33,20 @@ static inline Chunk chunk_of(const Table* table, __global const ulong* words, ul
 // Rows: each row of a piece is a run of elements on both sides.
 #ifdef CLUTCH_ENTRY_cat_rows
 #ifndef CLUTCH_GROUPED
-static inline void copy_run(__global T* to, __global const T* from, ulong count) {
+static inline void copy_run(__global T* to, __global const T* from, ulong count, uint streaming) {
   ulong i = 0;
 #if WIDTH >= 4
   // Vectors of words where addresses allow it.
   if (((ulong)to | (ulong)from) % sizeof(uint) == 0) {
     const ulong vectors = count * CLUTCH_SIZE / (WIDTH * sizeof(uint));
-    for (ulong v = 0; v < vectors; ++v) CLUTCH_CONCAT(vstore, WIDTH)(CLUTCH_CONCAT(vload, WIDTH)(v, (__global const uint*)from), v, (__global uint*)to);
+#ifdef CLUTCH_HAS_STREAMING
+    // These take addresses of whole vectors.
+    if (streaming && (ulong)to % (WIDTH * sizeof(uint)) == 0) {
+      for (ulong v = 0; v < vectors; ++v)
+        __builtin_nontemporal_store(CLUTCH_CONCAT(vload, WIDTH)(v, (__global const uint*)from), (__global CLUTCH_CONCAT(uint, WIDTH)*)to + v);
+    } else
+#endif
+      for (ulong v = 0; v < vectors; ++v) CLUTCH_CONCAT(vstore, WIDTH)(CLUTCH_CONCAT(vload, WIDTH)(v, (__global const uint*)from), v, (__global uint*)to);
     i = vectors * (WIDTH * sizeof(uint)) / CLUTCH_SIZE;
   }
 #endif
@@ -62,7 +70,7 @@ static inline void cat_rows_body(CLUTCH_ID_PARAMS, const Table* table, __global 
 #else
     for (ulong done = 0, across = column; done < count; across = 0) {
       const ulong run = min(length - across, count - done);
-      copy_run(to + across, from + across, run);
+      copy_run(to + across, from + across, run, args.streaming);
       done += run, to += to_stride, from += from_stride;
     }
 #endif

@@ -140,6 +140,7 @@ void copy_pieces(Runtime& runtime, std::span<const Tensor> destinations, std::sp
   }
   first_chunk.push_back(static_cast<std::int64_t>(chunks.size()));
   words.insert(words.end(), chunks.begin(), chunks.end());
+  const auto streaming = static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), static_cast<std::uint64_t>(2 * bytes)));
   const Tensor placed = from_host(words, {static_cast<std::int64_t>(words.size())}, stream.device(), stream);
   std::size_t first = 0;
   for (std::size_t end : TensorTable::split(entries, CAT_COLUMNS)) {
@@ -149,7 +150,7 @@ void copy_pieces(Runtime& runtime, std::span<const Tensor> destinations, std::sp
     encoder.moves(2 * bytes * static_cast<double>(count) / static_cast<double>(chunks.size()));
     encoder.table(table, std::span(entries).subspan(first * CAT_COLUMNS, (end - first) * CAT_COLUMNS)).input(placed);
     bind_args(encoder, CatArgs{static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(first),
-                               static_cast<std::uint32_t>(pieces.size())});
+                               static_cast<std::uint32_t>(pieces.size()), streaming});
     encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(count), plan.tuning.local));
     first = end;
   }

@@ -30,12 +30,13 @@ typedef struct CatArgs {
   clutch_u32 first_chunk;  // number of its first chunk among all
   clutch_u32 first_piece;  // piece of the list that is the first of the table
   clutch_u32 piece_count;  // of the list
+  clutch_u32 streaming;    // 1: stores should bypass the cache
 } CatArgs;
 
 CLUTCH_SHARED_END
 
 #ifndef __OPENCL_VERSION__
-static_assert(sizeof(clutch::detail::CatArgs) == 16);
+static_assert(sizeof(clutch::detail::CatArgs) == 20);
 #endif
 
 #endif

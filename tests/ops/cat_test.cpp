@@ -158,6 +158,19 @@ TEST(Cat, HundredsOfTensorsAreOneLaunch) {
   }
 }
 
+TEST(Cat, JoinsPastTheCacheByAnyAlignment) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (device.traits().simulator) continue;
+    const std::int64_t rows = static_cast<std::int64_t>(std::min<std::uint64_t>(device.traits().cache_bytes / (4 * 4096) + 40, 20000));
+    for (std::int64_t columns : {2048, 2047}) {
+      const Tensor a = arange(0, static_cast<double>(rows * columns), 1, {.dtype = DType::i32, .device = device}).reshape({rows, columns}), b = neg(a);
+      const Tensor all = cat(List{a, b}, 1);
+      EXPECT_TRUE(clutch::all(eq(all.slice(1, 0, columns), a)).item() != 0) << columns;
+      EXPECT_TRUE(clutch::all(eq(all.slice(1, columns, 2 * columns), b)).item() != 0) << columns;
+    }
+  }
+}
+
 TEST(Cat, CopiesOfListsOfSeveralDtypes) {
   CLUTCH_EACH_DEVICE(device) {
     const Tensor f = arange(0, 6, 1, {.device = device}), i = arange(0, 4, 1, {.dtype = DType::i64, .device = device});
