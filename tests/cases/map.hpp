@@ -179,7 +179,7 @@ struct MapCase {
       {"map_contiguous", Edit::arithmetic, "turn & 2 ? near->words.w[2] : near->words.w[0]", "turn & 2 ? near->words.w[0] : near->words.w[2]"},
       {"map_strided", Edit::arithmetic, "== (VUL)0ul ? r.w[0] : r.w[2], odd", "== (VUL)0ul ? r.w[2] : r.w[0], odd"},
       {"map_list", Edit::tail, "(int)(end - tail) CLUTCH_BUFFER_NAMES", "(int)(end - tail) - 1 CLUTCH_BUFFER_NAMES"},
-      {"map_list", Edit::stride, "(ulong)chunk.y * CLUTCH_TILE", "(ulong)chunk.y * (CLUTCH_TILE / 2)"},
+      {"map_list", Edit::stride, "items * WIDTH) {\n      CLUTCH_EXPRESSION(LOAD_LISTED", "items * 2 * WIDTH) {\n      CLUTCH_EXPRESSION(LOAD_LISTED"},
       {"map_list", Edit::offset, "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS", "(ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS / 2"},
       {"map_list", Edit::arithmetic, "spread[k] ? 0 :", "!spread[k] ? 0 :"},
       {"map_contiguous", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
