@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plans state of their work, beside the descriptors that benches and tests share.
 #include "cases/addc.hpp"
+#include "cases/cat.hpp"
 #include "cases/copy.hpp"
 #include "cases/cumsum.hpp"
 #include "cases/eigh.hpp"
@@ -100,6 +101,12 @@ TEST(Cost, IsStatedByEveryOp) {
         // The kinds of 4 blocks, and lists of them by rows and by columns.
         {"block_mask", [&] { attention::create_block_mask(attention::causal(), {.q_len = 256, .kv_len = 256, .device = device}); }, 0, 4 + 2 * (4 + 4 * 12.0),
          2},
+        // The places of its tensors, too.
+        {"cat",
+         [&] {
+           cat(std::vector<Tensor>{x, x}, 0);
+         },
+         0, cases::CatCase::bytes(2 * kNumel, DType::f32), 1.1},
         {"copy", [&] { copy_(out, x); }, 0, cases::CopyCase::bytes(kNumel, DType::f32, DType::f32)},
         {"cumsum", [&] { cumsum_out(out, x, 1); }, cases::CumsumCase::flops(kNumel), cases::CumsumCase::bytes(kNumel, DType::f32)},
         {"eigh", [&] { linalg::eigh(a); }, 5 * cases::EighCase::flops(12, true), 5 * cases::EighCase::bytes(12, 4), 4},

@@ -96,6 +96,12 @@ std::vector<std::string> provoked_texts() {
         sparse::prune_2_4(zeros({3, 4, 4}));
       },
       [&] { sparse::to_cutlass(sparse::compress(m)); },
+      [&] {
+        topk(zeros({3, 4}), 5, 1);
+      },
+      [&] {
+        clutch::index(zeros({3, 4}), {zeros({3, 3}, {.dtype = DType::boolean})});
+      },
   };
   std::vector<std::string> texts;
   for (const auto& call : calls) {

@@ -20,10 +20,7 @@ clutch::Tensor bytes_of(const at::Tensor& dense) {
   return clutch::Tensor(first.storage(), first.byte_offset(), {static_cast<std::int64_t>(dense.nbytes())}, {1}, clutch::DType::u8);
 }
 
-// One place for bytes of the host that go into a tensor that exists: clutch::from_bytes() makes a tensor of them, which is copied.
-void write(const clutch::Tensor& bytes, const void* from) {
-  clutch::copy_(bytes, clutch::from_bytes(from, bytes.nbytes(), bytes.sizes(), {.dtype = clutch::DType::u8, .device = bytes.device()}));
-}
+void write(const clutch::Tensor& bytes, const void* from) { bytes.write(std::span(static_cast<const std::byte*>(from), bytes.nbytes())); }
 
 void copy_from_host(const at::Tensor& destination, const at::Tensor& source) {
   const at::Tensor expanded = source.expand_as(destination).to(destination.scalar_type());
@@ -140,7 +137,7 @@ at::Tensor& zero_(at::Tensor& self) {
 
 void add_copies(OpTable& table) {
   table.family("copies");
-  table.add<"_copy_from", &copy_from>("copy_, from_bytes, Tensor::read_into");
+  table.add<"_copy_from", &copy_from>("copy_, Tensor::write, Tensor::read_into");
   table.add<"_copy_from_and_resize", &copy_from_and_resize>("copy_");
   table.add<"_local_scalar_dense", &local_scalar_dense>("Tensor::read_into");
   table.add<"fill_.Scalar", &fill_scalar>("fill_");

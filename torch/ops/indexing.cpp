@@ -9,6 +9,7 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/native/Resize.h>
 #include <clutch/nn.hpp>
+#include <clutch/ops/cat.hpp>
 #include <clutch/ops/scatter.hpp>
 
 namespace torch_clutch {
@@ -68,7 +69,6 @@ at::Tensor embedding_backward(const at::Tensor& grad, const at::Tensor& index, c
   return out;
 }
 
-// One launch a tensor: a copy into its slice. clutch's cat() takes its place once it is there.
 at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& out) {
   std::vector<at::Tensor> given;
   bool skipped = false;
@@ -99,11 +99,13 @@ at::Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, at::Tensor& 
   }
   sizes[static_cast<size_t>(dim)] = along;
   at::native::resize_output(out, sizes);
-  int64_t begin = 0;
-  for (const at::Tensor& tensor : given) {
-    out.narrow(dim, begin, tensor.size(dim)).copy_(tensor);
-    begin += tensor.size(dim);
-  }
+  if (out.numel() == 0) return out;
+  // Of one dtype bytes are moved, whatever they stand for.
+  const bool alike = std::all_of(given.begin(), given.end(), [&](const at::Tensor& tensor) { return tensor.scalar_type() == out.scalar_type(); });
+  const Elements elements = alike ? Elements::bits : Elements::numbers;
+  std::vector<clutch::Tensor> parts;
+  for (const at::Tensor& tensor : given) parts.push_back(wrap(tensor, elements));
+  clutch::cat_out(wrap(out, elements), parts, static_cast<int>(dim));
   return out;
 }
 
@@ -168,12 +170,12 @@ void add_indexing(OpTable& table) {
   table.add<"gather.out", &gather_out>("gather");
   table.add<"embedding", &embedding>("nn::embedding");
   table.add<"embedding_dense_backward", &embedding_backward>("nn::embedding_backward");
-  table.add<"cat.out", &cat_out>("copy_ into slices");
+  table.add<"cat.out", &cat_out>("cat");
   table.add<"tril.out", &triangle_out<false>>("map with position()");
   table.add<"triu.out", &triangle_out<true>>("map with position()");
   table.add<"channel_shuffle", &channel_shuffle>("copy_");
   table.add<"flip", &flip>("index_select");
-  table.add<"roll", &roll>("copy_ into slices");
+  table.add<"roll", &roll>("cat");
 }
 
 }  // namespace torch_clutch

@@ -24,6 +24,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_indexing(table);
   add_advanced_indexing(table);
   add_scatters(table);
+  add_sorting(table);
   add_pads(table);
   add_losses(table);
   add_random(table);

@@ -114,6 +114,7 @@ void add_products(OpTable& table);
 void add_indexing(OpTable& table);
 void add_advanced_indexing(OpTable& table);
 void add_scatters(OpTable& table);
+void add_sorting(OpTable& table);
 void add_pads(OpTable& table);
 void add_losses(OpTable& table);
 void add_random(OpTable& table);

@@ -62,11 +62,11 @@ Geometry geometry_of_items(std::int64_t matrices, const BuiltPlan& plan) {
 }
 
 /// Matrices that the kernels of eigh_qr_items take at a time, and their scratch: with an item for each, they fill a device.
-struct Chunk {
+struct ItemsChunk {
   std::int64_t matrices;
   EighItemsLayout layout;
 };
-Chunk chunk_of_items(const EighCall& call, const Sizes& s, const DeviceTraits& traits) {
+ItemsChunk chunk_of_items(const EighCall& call, const Sizes& s, const DeviceTraits& traits) {
   const auto most = static_cast<std::int64_t>(std::min<std::uint64_t>(std::uint64_t{512} << 20, traits.global_bytes / 16));
   auto layout_of = [&](std::int64_t matrices) {
     return eigh_items_layout(matrices, eigh_items_cap(call.n), s.parts, s.vectors, eigh_real_of(call.a.dtype()) == DType::f64 ? 8 : 4);
@@ -105,7 +105,7 @@ void eigh_on_device(const EighCall& call, const EighKernels& kernels, const Devi
                       : plan.entry.ends_with("_items")    ? Share{.geometry = geometry_of_items(call.batch, plan)}
                                                           : share_of_lanes(call, plan, sizes);
   Encoder encoder(stream, op);
-  const Chunk chunk = chunk_of_items(call, sizes, traits);
+  const ItemsChunk chunk = chunk_of_items(call, sizes, traits);
   Tensor scratch = kernels.sweeps ? encoder.scratch({chunk.layout.size}, DType::u8) : encoder.scratch({std::max<std::int64_t>(share.numbers, 1)}, real);
   Tensor none = call.v.defined() ? call.v : encoder.scratch({1}, real);
   bool conjugate = call.options.uplo == Uplo::upper, transposed = call.transposed != conjugate;
