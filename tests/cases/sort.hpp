@@ -146,7 +146,7 @@ struct SortCase {
       {"sort_runs", Edit::tail, "i < length; ++i", "i + 1 < length; ++i"},
       {"sort_runs", Edit::stride, "x_of + line * m;", "x_of + line * (m - 1);"},
       {"sort_runs", Edit::offset, "key_of(x_line[i], &args), i);", "key_of(x_line[i], &args), i ^ 1);"},
-      {"sort_runs", Edit::arithmetic, "sum += here;", "sum += here - (here > 1);"},
+      {"sort_runs", Edit::arithmetic, "descending ? ~key & ALL_BITS : key;", "descending ? key : ~key & ALL_BITS;"},
       {"sort_bundles", Edit::tail, "begin + distance < m; begin", "begin + distance + 1 < m; begin"},
       {"sort_bundles", Edit::stride, "begin += 2 * p", "begin += 4 * p"},
       {"sort_bundles", Edit::offset, "x_of + (line + min(l, count - 1)) * m;", "x_of + line * m;"},

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -19,18 +20,25 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Problems that are tried on a device: all on the first one; by day one of each op on the others, and under sanitizers and on simulators one of each entry.
+/// Problems that are tried on a device: all on the first one; by day one of each op on the others, under sanitizers one of each entry, and on simulators, where
+/// a problem takes seconds, one of each of a third of the entries, of the next third the next day.
 class Choice {
  public:
-  explicit Choice(const Device& device) : first_(device == test_devices().front()), slow_(kSanitized || device.traits().simulator) {}
-  bool all_entries() const { return first_ || level() != "smoke"; }
+  explicit Choice(const Device& device)
+      : first_(device == test_devices().front()),
+        slow_(kSanitized || device.traits().simulator),
+        turns_(device.traits().simulator && level() == "smoke" && tested_entries().empty() ? 3 : 1) {}
+  bool all_entries() const { return turns_ == 1 && (first_ || level() != "smoke"); }
   bool takes(const NamedProblem& problem) {
     if (level() != "smoke" || (first_ && !slow_)) return true;
-    return seen_.insert(first_ ? std::string(problem.problem->entry) : std::string(problem.stem)).second;
+    if (!seen_.insert(first_ ? std::string(problem.problem->entry) : std::string(problem.stem)).second) return false;
+    const auto day = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
+    return static_cast<std::int64_t>(seen_.size()) % turns_ == day % turns_;
   }
 
  private:
   bool first_, slow_;
+  std::int64_t turns_;
   std::set<std::string> seen_;
 };
 
