@@ -66,7 +66,7 @@ struct IndexCase {
           std::int64_t number = 0;
           for (int k = 0; k < of.sizes.rank(); ++k) {
             const int b = shape.rank() - of.sizes.rank() + k;
-            number = number * of.sizes[k] + (of.sizes[k] == 1 ? 0 : place[static_cast<std::size_t>(at + b)]);
+            number = number * of.sizes[k] + (of.sizes[k] == 1 ? 0 : place[static_cast<std::size_t>(at) + static_cast<std::size_t>(b)]);
           }
           i = of.values[static_cast<std::size_t>(number)];
           if (i < 0) i += x[d];
