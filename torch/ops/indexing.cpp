@@ -131,14 +131,13 @@ at::Tensor flip(const at::Tensor& self, c10::IntArrayRef dims) {
   if (self.numel() == 0) return out;
   if (self.dim() == 0 || dims.empty()) return out.copy_(self);
   at::Tensor source = self;
-  at::Tensor target = out;
   // Along each of these dimensions an index counts down.
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (!mask[static_cast<size_t>(d)]) continue;
     const at::Tensor down = at::arange(self.size(d) - 1, -1, -1, self.options().dtype(at::kLong));
     source = at::index_select(source, d, down);
   }
-  return target.copy_(source);
+  return out.copy_(source);
 }
 at::Tensor roll(const at::Tensor& self, c10::IntArrayRef shifts, c10::IntArrayRef dims) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");

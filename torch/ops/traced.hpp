@@ -86,41 +86,33 @@ void apply(const at::Tensor& out, std::initializer_list<clutch::Tensor> inputs, 
   apply(wrap(out), inputs, f, numbers, captured);
 }
 
-/// The two usual iterators with their lambda.
-template <class F>
-at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, Numbers numbers = {}) {
+/// The usual iterators with their lambda. `build` sets the iterator up over `out`.
+template <class F, class Build>
+at::Tensor& over_iterator(at::Tensor& out, F f, Numbers numbers, Build build) {
   at::TensorIterator iterator;
-  iterator.build_borrowing_unary_op(out, self);
+  build(iterator);
   pointwise(iterator, f, numbers);
   return out;
+}
+template <class F>
+at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, Numbers numbers = {}) {
+  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_op(out, self); });
 }
 template <class F>
 at::Tensor& unary_float(at::Tensor& out, const at::Tensor& self, F f, Numbers numbers = {}) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_unary_float_op(out, self);
-  pointwise(iterator, f, numbers);
-  return out;
+  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_float_op(out, self); });
 }
 template <class F>
 at::Tensor& binary(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_binary_op(out, self, other);
-  pointwise(iterator, f, numbers);
-  return out;
+  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_op(out, self, other); });
 }
 template <class F>
 at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_binary_float_op(out, self, other);
-  pointwise(iterator, f, numbers);
-  return out;
+  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_float_op(out, self, other); });
 }
 template <class F>
 at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_comparison_op(out, self, other);
-  pointwise(iterator, f, numbers);
-  return out;
+  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_comparison_op(out, self, other); });
 }
 template <class F>
 at::Tensor& ternary(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, F f, Numbers numbers = {}) {
