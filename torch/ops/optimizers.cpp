@@ -1,181 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused steps of optimizers on PyTorch's states, and scaling of losses. One launch a tensor; clutch's functional steps over lists take the place of each of the
-// four launches below once they are there.
+// Fused steps of optimizers on PyTorch's states, by clutch's steps over lists, and scaling of losses.
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
-#include <clutch/ops/fill.hpp>
-
-#include <cmath>
+#include <clutch/ops/optim.hpp>
 
 namespace torch_clutch {
 namespace {
 
 using MaybeTensor = const std::optional<at::Tensor>&;
+using List = std::vector<clutch::Tensor>;
 
-bool given(MaybeTensor tensor) { return tensor.has_value() && tensor->defined(); }
-
-// What stands behind the states in a step's inputs: gradient scale and "infinity found" (both or none), then a learning rate on the device.
-struct Extras {
-  std::vector<clutch::Tensor> inputs;
-  bool scaled = false, rate_tensor = false;
-  double rate = 0;
-
-  Extras(MaybeTensor scale, MaybeTensor infinite, double lr) : scaled(given(infinite)), rate(lr) {
-    if (!scaled) return;
-    inputs = {given(scale) ? wrap(scale->reshape({1})) : wrap(at::ones({1}, infinite->options())), wrap(infinite->reshape({1}))};
+// Elements in the order of memory, which is the same for a parameter, its gradient and its states: clutch's steps take contiguous ones.
+List in_memory_order(at::TensorList tensors, at::TensorList params) {
+  List all;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& t = tensors[i];
+    const bool dense = t.is_non_overlapping_and_dense() && t.sizes() == params[i].sizes() && t.strides() == params[i].strides();
+    if (!dense && !(t.is_contiguous() && params[i].is_contiguous())) refuse("parameters and states of different strides");
+    all.push_back(wrap_at(t, t.const_data_ptr(), {t.numel()}, {1}, need_dtype(t.scalar_type())));
   }
-  Extras(MaybeTensor scale, MaybeTensor infinite, const at::Tensor& lr) : Extras(scale, infinite, lr.is_cpu() ? lr.item<double>() : 0.0) {
-    rate_tensor = !lr.is_cpu();
-    if (rate_tensor) inputs.push_back(wrap(lr.reshape({1})));
-  }
-};
+  return all;
+}
+List of_one_element(at::TensorList tensors) {
+  List all;
+  for (const at::Tensor& t : tensors) all.push_back(wrap(t.reshape({1})));
+  return all;
+}
 
-// A step's view of its inputs: states first, then extras.
-template <std::size_t kStates, bool kScaled, bool kRateTensor>
-struct Step {
-  const In& in;
-  Expr scale() const { return in.x[kStates]; }
-  Expr skipped() const { return in.x[kStates + 1] != 0.0; }
-  Expr rate() const { return kRateTensor ? in.x[kStates + (kScaled ? 2 : 0)] : in.n[0]; }
-  Expr grad() const { return (kScaled ? in.x[1] / scale() : in.x[1]) * in.n[1]; }  // n[1]: 1, or -1 to maximize
-  // Where an infinity was found all stays as it was.
-  std::vector<Expr> results(std::initializer_list<Expr> made, std::initializer_list<std::size_t> states) const {
-    std::vector<Expr> all(made);
-    if (!kScaled) return all;
-    auto state = states.begin();
-    for (Expr& value : all) value = clutch::select(skipped(), in.x[*state++], value);
-    return all;
-  }
-};
+// The bits of PyTorch's fused steps on its CPU, whose SGD takes the same way as the others where it maximizes; those on its GPUs do not.
+constexpr clutch::optim::Precision kPrecision{.numerics = clutch::optim::Numerics::torch_cpu};
 
-/// Calls `run` with the lambda that has these two properties.
-template <template <bool, bool> class Formula, class Run>
-void with_extras(const Extras& extras, Run run) {
-  if (extras.scaled)
-    extras.rate_tensor ? run(Formula<true, true>()) : run(Formula<true, false>());
+clutch::optim::StepOptions step_options(MaybeTensor scale, MaybeTensor infinite) {
+  clutch::optim::StepOptions options;
+  if (scale.has_value() && scale->defined()) options.grad_scale = wrap(scale->reshape({1}));
+  if (infinite.has_value() && infinite->defined()) options.found_inf = wrap(infinite->reshape({1}));
+  return options;
+}
+// A learning rate is a number, or a tensor, which may be the host's.
+void set_rate(double lr, double& number, clutch::optim::StepOptions&) { number = lr; }
+void set_rate(const at::Tensor& lr, double& number, clutch::optim::StepOptions& options) {
+  if (lr.is_cpu())
+    number = lr.item<double>();
   else
-    extras.rate_tensor ? run(Formula<false, true>()) : run(Formula<false, false>());
-}
-template <class Formula>
-void launch(Formula formula, std::span<const clutch::Tensor> outputs, std::vector<clutch::Tensor> inputs, const Extras& extras, Numbers numbers) {
-  if (outputs[0].numel() == 0) return;
-  inputs.insert(inputs.end(), extras.inputs.begin(), extras.inputs.end());
-  clutch::map_out(outputs, traced(formula, inputs, numbers), inputs);
-}
-
-// 1 - beta^t with the precision of its log: in f32 the power itself would have lost the first steps.
-Expr correction(const Expr& log_beta, const Expr& step) { return -clutch::expm1(log_beta * step); }
-
-// x: param, grad, mean, mean of squares, step[, largest mean of squares]. n: rate, sign, beta1, beta2, coupled and decoupled decay, eps, logs of betas.
-template <bool kScaled, bool kRateTensor, bool kLargest>
-struct AdamFormula {
-  std::vector<Expr> operator()(const In& in) const {
-    const Step<kLargest ? 6 : 5, kScaled, kRateTensor> s{in};
-    const Expr rate = s.rate(), grad = clutch::fma(in.n[4], in.x[0], s.grad());
-    const Expr param = in.x[0] - rate * in.n[5] * in.x[0];
-    const Expr mean = clutch::fma(1.0 - in.n[2], grad - in.x[2], in.x[2]);
-    const Expr squares = clutch::fma((1.0 - in.n[3]) * grad, grad, in.n[3] * in.x[3]);
-    const Expr largest = kLargest ? clutch::max(in.x[kLargest ? 5 : 3], squares) : squares;
-    const Expr denominator = clutch::sqrt(largest) / clutch::sqrt(correction(in.n[8], in.x[4])) + in.n[6];
-    const Expr next = param - rate / correction(in.n[7], in.x[4]) * (mean / denominator);
-    if constexpr (kLargest) return s.results({next, mean, squares, largest}, {0, 2, 3, 5});
-    return s.results({next, mean, squares}, {0, 2, 3});
-  }
-};
-template <bool kScaled, bool kRateTensor>
-using Adam = AdamFormula<kScaled, kRateTensor, false>;
-template <bool kScaled, bool kRateTensor>
-using AdamLargest = AdamFormula<kScaled, kRateTensor, true>;
-
-struct AdamNumbers {
-  double beta1, beta2, decay, eps;
-  bool decoupled, amsgrad, maximize;
-};
-void adam(at::TensorList params, at::TensorList grads, at::TensorList means, at::TensorList squares, at::TensorList largest, at::TensorList steps,
-          const Extras& extras, const AdamNumbers& a) {
-  for (size_t i = 0; i < params.size(); ++i) {
-    std::vector<clutch::Tensor> out{wrap(params[i]), wrap(means[i]), wrap(squares[i])};
-    std::vector<clutch::Tensor> in{out[0], wrap(grads[i]), out[1], out[2], wrap(steps[i].reshape({1}))};
-    if (a.amsgrad) out.push_back(wrap(largest[i])), in.push_back(out[3]);
-    auto run = [&](auto formula) {
-      launch(formula, out, in, extras,
-             {extras.rate, a.maximize ? -1.0 : 1.0, a.beta1, a.beta2, a.decoupled ? 0.0 : a.decay, a.decoupled ? a.decay : 0.0, a.eps, std::log(a.beta1),
-              std::log(a.beta2)});
-    };
-    a.amsgrad ? with_extras<AdamLargest>(extras, run) : with_extras<Adam>(extras, run);
-  }
+    options.lr = wrap(lr.reshape({1}));
 }
 
 template <bool kDecoupled, class Rate>
 void fused_adam(at::TensorList params, at::TensorList grads, at::TensorList means, at::TensorList squares, at::TensorList largest, at::TensorList steps,
                 Rate lr, double beta1, double beta2, double decay, double eps, bool amsgrad, bool maximize, const std::optional<at::Tensor>& scale,
                 const std::optional<at::Tensor>& infinite) {
-  adam(params, grads, means, squares, largest, steps, Extras(scale, infinite, lr),
-       {.beta1 = beta1, .beta2 = beta2, .decay = decay, .eps = eps, .decoupled = kDecoupled, .amsgrad = amsgrad, .maximize = maximize});
+  if (params.empty()) return;
+  clutch::optim::StepOptions step = step_options(scale, infinite);
+  clutch::optim::AdamOptions options{.beta1 = beta1,
+                                     .beta2 = beta2,
+                                     .eps = eps,
+                                     .weight_decay = decay,
+                                     .amsgrad = amsgrad,
+                                     .maximize = maximize,
+                                     .decoupled_weight_decay = kDecoupled,
+                                     .precision = kPrecision};
+  set_rate(lr, options.lr, step);
+  clutch::optim::adam_(in_memory_order(params, params), in_memory_order(grads, params), in_memory_order(means, params), in_memory_order(squares, params),
+                       in_memory_order(largest, params), of_one_element(steps), options, step);
 }
 
-// x: param, grad, momentum. n: rate, sign, decay, momentum, 1 - dampening, nesterov (0 or 1).
-template <bool kScaled, bool kRateTensor>
-struct Momentum {
-  std::vector<Expr> operator()(const In& in) const {
-    const Step<3, kScaled, kRateTensor> s{in};
-    const Expr grad = clutch::fma(in.n[2], in.x[0], s.grad());
-    const Expr buffer = clutch::fma(in.n[3], in.x[2], in.n[4] * grad);
-    const Expr used = clutch::select(in.n[5] != 0.0, clutch::fma(in.n[3], buffer, grad), buffer);
-    return s.results({in.x[0] - s.rate() * used, buffer}, {0, 2});
-  }
-};
-template <bool kScaled, bool kRateTensor>
-struct Plain {
-  std::vector<Expr> operator()(const In& in) const {
-    const Step<2, kScaled, kRateTensor> s{in};
-    return s.results({in.x[0] - s.rate() * clutch::fma(in.n[2], in.x[0], s.grad())}, {0});
-  }
-};
 template <class Rate>
 void fused_sgd(at::TensorList params, at::TensorList grads, at::TensorList buffers, double decay, double momentum, Rate lr, double dampening, bool nesterov,
                bool maximize, bool first, const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& infinite) {
-  const Extras extras(scale, infinite, lr);
-  const double sign = maximize ? -1.0 : 1.0;
-  for (size_t i = 0; i < params.size(); ++i) {
-    const clutch::Tensor param = wrap(params[i]), grad = wrap(grads[i]);
-    if (buffers.empty() || momentum == 0) {
-      const clutch::Tensor out[] = {param};
-      with_extras<Plain>(extras, [&](auto formula) { launch(formula, out, {param, grad}, extras, {extras.rate, sign, decay}); });
-      continue;
-    }
-    const clutch::Tensor buffer = wrap(buffers[i]), out[] = {param, buffer};
-    // The first momentum is the gradient, undamped, whatever the buffer holds.
-    if (first) clutch::fill_(buffer, 0);
-    const double share = first ? 1.0 : 1.0 - dampening;
-    with_extras<Momentum>(extras, [&](auto formula) {
-      launch(formula, out, {param, grad, buffer}, extras, {extras.rate, sign, decay, momentum, share, nesterov ? 1.0 : 0.0});
-    });
-  }
+  if (params.empty()) return;
+  clutch::optim::StepOptions step = step_options(scale, infinite);
+  clutch::optim::SGDOptions options{
+      .momentum = momentum, .dampening = dampening, .weight_decay = decay, .nesterov = nesterov, .maximize = maximize, .precision = kPrecision};
+  set_rate(lr, options.lr, step);
+  // PyTorch does not count these steps: the first one alone is another.
+  const clutch::Tensor number = wrap(at::full({1}, first ? 1.0 : 2.0, params[0].options().dtype(at::kFloat)));
+  clutch::optim::sgd_(in_memory_order(params, params), in_memory_order(grads, params), in_memory_order(momentum == 0 ? at::TensorList() : buffers, params),
+                      List(params.size(), number), options, step);
 }
 
-// x: param, grad, sum of squares, step. n: rate, sign, decay, rate's decay, eps.
-template <bool kScaled, bool kRateTensor>
-struct Adagrad {
-  std::vector<Expr> operator()(const In& in) const {
-    const Step<4, kScaled, kRateTensor> s{in};
-    const Expr grad = clutch::fma(in.n[2], in.x[0], s.grad());
-    const Expr sum = clutch::fma(grad, grad, in.x[2]);
-    const Expr rate = s.rate() / (1.0 + (in.x[3] - 1.0) * in.n[3]);
-    return s.results({in.x[0] - rate * (grad / (clutch::sqrt(sum) + in.n[4])), sum}, {0, 2});
-  }
-};
 template <class Rate>
 void fused_adagrad(at::TensorList params, at::TensorList grads, at::TensorList sums, at::TensorList steps, Rate lr, double lr_decay, double decay, double eps,
                    bool maximize, const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& infinite) {
-  const Extras extras(scale, infinite, lr);
-  for (size_t i = 0; i < params.size(); ++i) {
-    const clutch::Tensor out[] = {wrap(params[i]), wrap(sums[i])};
-    const std::vector<clutch::Tensor> in{out[0], wrap(grads[i]), out[1], wrap(steps[i].reshape({1}))};
-    with_extras<Adagrad>(extras, [&](auto formula) { launch(formula, out, in, extras, {extras.rate, maximize ? -1.0 : 1.0, decay, lr_decay, eps}); });
-  }
+  if (params.empty()) return;
+  clutch::optim::StepOptions step = step_options(scale, infinite);
+  clutch::optim::AdagradOptions options{.lr_decay = lr_decay, .weight_decay = decay, .eps = eps, .maximize = maximize, .precision = kPrecision};
+  set_rate(lr, options.lr, step);
+  clutch::optim::adagrad_(in_memory_order(params, params), in_memory_order(grads, params), in_memory_order(sums, params), of_one_element(steps), options, step);
 }
 
 void unscale(at::TensorList grads, at::Tensor& found, const at::Tensor& inverse) {
@@ -209,14 +121,14 @@ at::Tensor& update_scale(at::Tensor& scale, at::Tensor& tracker, const at::Tenso
 
 void add_optimizers(OpTable& table) {
   table.family("optimizers");
-  table.add<"_fused_adam_", &fused_adam<false, double>>("map: one launch a tensor");
-  table.add<"_fused_adam_.tensor_lr", &fused_adam<false, const at::Tensor&>>("map: one launch a tensor");
-  table.add<"_fused_adamw_", &fused_adam<true, double>>("map: one launch a tensor");
-  table.add<"_fused_adamw_.tensor_lr", &fused_adam<true, const at::Tensor&>>("map: one launch a tensor");
-  table.add<"_fused_sgd_", &fused_sgd<double>>("map: one launch a tensor");
-  table.add<"_fused_sgd_.tensor_lr", &fused_sgd<const at::Tensor&>>("map: one launch a tensor");
-  table.add<"_fused_adagrad_", &fused_adagrad<double>>("map: one launch a tensor");
-  table.add<"_fused_adagrad_.tensor_lr", &fused_adagrad<const at::Tensor&>>("map: one launch a tensor");
+  table.add<"_fused_adam_", &fused_adam<false, double>>("optim::adam_");
+  table.add<"_fused_adam_.tensor_lr", &fused_adam<false, const at::Tensor&>>("optim::adam_");
+  table.add<"_fused_adamw_", &fused_adam<true, double>>("optim::adam_");
+  table.add<"_fused_adamw_.tensor_lr", &fused_adam<true, const at::Tensor&>>("optim::adam_");
+  table.add<"_fused_sgd_", &fused_sgd<double>>("optim::sgd_");
+  table.add<"_fused_sgd_.tensor_lr", &fused_sgd<const at::Tensor&>>("optim::sgd_");
+  table.add<"_fused_adagrad_", &fused_adagrad<double>>("optim::adagrad_");
+  table.add<"_fused_adagrad_.tensor_lr", &fused_adagrad<const at::Tensor&>>("optim::adagrad_");
   table.add<"_amp_foreach_non_finite_check_and_unscale_", &unscale>("reduce, map");
   table.add<"_amp_update_scale_", &update_scale>("map");
 }

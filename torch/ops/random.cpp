@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers: Philox with its state on the device, equal bits on every device, new numbers at each replay of a graph.
-// Integers, permutations and multinomial draws run on the CPU until clutch has them, seeded from the device's generator.
+// Integers, permutations and multinomial draws run on the CPU, seeded from the device's generator.
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 #include "runtime/generator.hpp"
@@ -43,24 +43,22 @@ clutch::Tensor drawn(const at::Tensor& like, MaybeGenerator generator) {
 }
 at::Tensor& bernoulli_float_(at::Tensor& self, double p, std::optional<at::Generator> generator) {
   TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-  apply(self, {drawn(self, generator)}, [](const In& in) { return clutch::cast(in.x[0] < in.n[0], clutch::DType::i32); }, {p});
+  if (self.numel() > 0) clutch::bernoulli_(wrap(self), p, {.generator = generator_of(generator, self.device().index())});
   return self;
 }
 at::Tensor& bernoulli_tensor_(at::Tensor& self, const at::Tensor& p, std::optional<at::Generator> generator) {
-  const at::Tensor probability = p.to(self.device()).expand_as(self);
-  apply(self, {drawn(self, generator), wrap(probability)}, [](const In& in) { return clutch::cast(in.x[0] < in.x[1], clutch::DType::i32); });
+  if (self.numel() > 0) clutch::bernoulli_(wrap(self), wrap(p.to(self.device())), {.generator = generator_of(generator, self.device().index())});
   return self;
 }
 at::Tensor& bernoulli_out(const at::Tensor& p, std::optional<at::Generator> generator, at::Tensor& out) {
   at::native::resize_output(out, p.sizes());
   return torch_clutch::bernoulli_tensor_(out, p, generator);
 }
-// u = 1 has no part in the draw, so that each number is finite.
 at::Tensor& exponential_(at::Tensor& self, double rate, std::optional<at::Generator> generator) {
   TORCH_CHECK(at::isFloatingType(self.scalar_type()),
               "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ", self.scalar_type());
   TORCH_CHECK(rate > 0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
-  apply(self, {drawn(self, generator)}, [](const In& in) { return -clutch::log1p(-in.x[0]) / in.n[0]; }, {rate});
+  if (self.numel() > 0) clutch::exponential_(wrap(self), rate, {.generator = generator_of(generator, self.device().index())});
   return self;
 }
 at::Tensor& geometric_(at::Tensor& self, double p, std::optional<at::Generator> generator) {
@@ -112,10 +110,10 @@ void add_random(OpTable& table) {
   table.family("random numbers");
   table.add<"uniform_", &uniform_>("uniform_");
   table.add<"normal_", &normal_>("normal_");
-  table.add<"bernoulli_.float", &bernoulli_float_>("rand, map");
-  table.add<"bernoulli_.Tensor", &bernoulli_tensor_>("rand, map");
-  table.add<"bernoulli.out", &bernoulli_out>("rand, map");
-  table.add<"exponential_", &exponential_>("rand, map");
+  table.add<"bernoulli_.float", &bernoulli_float_>("bernoulli_");
+  table.add<"bernoulli_.Tensor", &bernoulli_tensor_>("bernoulli_");
+  table.add<"bernoulli.out", &bernoulli_out>("bernoulli_");
+  table.add<"exponential_", &exponential_>("exponential_");
   table.add<"geometric_", &geometric_>("rand, map");
   table.add<"cauchy_", &cauchy_>("rand, map");
   table.add<"log_normal_", &log_normal_>("normal_, exp");
