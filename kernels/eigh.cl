@@ -196,14 +196,11 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_jacob
 __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_items(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
   const EighItemsLayout layout = ITEMS_LAYOUT;
-  __local QrTeam teams[TEAMS];
-  const int own = (int)get_local_id(0) / CLUTCH_TEAM;
-  __local QrTeam* team = teams + own;
-  team->id[get_local_id(0) % CLUTCH_TEAM] = (int)get_local_id(0) % CLUTCH_TEAM;
+  TAKE_TEAM(QrTeam)
   for (ulong first = get_group_id(0) * TEAMS; first < batch; first += get_num_groups(0) * TEAMS) {
     const ulong m = min(first + own, batch - 1);  // teams past the last matrix compute it, too
     TEAM_BARRIER;
-    const int item = team->id[get_local_id(0) % CLUTCH_TEAM], stored = first + own < batch;
+    const int item = OWN_ID, stored = first + own < batch;
     T unscale;
     int bad;
     {
@@ -234,20 +231,11 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_sw
   __local T *d = numbers + get_local_id(0), *e = d + CLUTCH_CAP * EIGH_ITEMS;
   for (ulong m = get_global_id(0); m < batch; m += get_global_size(0)) {
     __global T4* from = TRIDIAGONAL_OF(m);
-    for (int q = 0; q < QUADS; ++q) {
-      const T4 x = from[q], y = from[QUADS + q];
-      __local T *d_of = d + 4 * q * EIGH_ITEMS, *e_of = e + 4 * q * EIGH_ITEMS;
-      d_of[0] = x.x, d_of[EIGH_ITEMS] = x.y, d_of[2 * EIGH_ITEMS] = x.z, d_of[3 * EIGH_ITEMS] = x.w;
-      e_of[0] = y.x, e_of[EIGH_ITEMS] = y.y, e_of[2 * EIGH_ITEMS] = y.z, e_of[3 * EIGH_ITEMS] = y.w;
-    }
+    load_column(d, from, EIGH_ITEMS), load_column(e, from + QUADS, EIGH_ITEMS);
     const T tolerance = ((__global const T*)(from + 2 * QUADS))[EIGH_TOLERANCE];
     QrWalk at = {.first = n, .top = n - 1, .used = 0};
     record_sweeps(&at, d, e, EIGH_ITEMS, tolerance, limit, ROTATIONS_OF(m), SPANS_OF(m));
-    for (int q = 0; q < QUADS; ++q) {
-      __local const T *d_of = d + 4 * q * EIGH_ITEMS, *e_of = e + 4 * q * EIGH_ITEMS;
-      from[q] = (T4)(d_of[0], d_of[EIGH_ITEMS], d_of[2 * EIGH_ITEMS], d_of[3 * EIGH_ITEMS]);
-      from[QUADS + q] = (T4)(e_of[0], e_of[EIGH_ITEMS], e_of[2 * EIGH_ITEMS], e_of[3 * EIGH_ITEMS]);
-    }
+    store_column(from, d, EIGH_ITEMS), store_column(from + QUADS, e, EIGH_ITEMS);
     __global int* state = STATES_OF(m);
     state[EIGH_USED] = at.used, state[EIGH_FIRST] = at.first, state[EIGH_TOP] = at.top, state[EIGH_SWEEPS] = at.sweeps, state[EIGH_LEFT] = at.left;
   }
@@ -259,15 +247,12 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_sw
 __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_qr_rotations(EIGH_PARAMS) {
   EIGH_TAKE_PARAMS
   const EighItemsLayout layout = ITEMS_LAYOUT;
-  __local RotatingTeam teams[TEAMS];
-  const int own = (int)get_local_id(0) / CLUTCH_TEAM;
-  __local RotatingTeam* team = teams + own;
-  team->id[get_local_id(0) % CLUTCH_TEAM] = (int)get_local_id(0) % CLUTCH_TEAM;
+  TAKE_TEAM(RotatingTeam)
   for (ulong group_first = get_group_id(0) * TEAMS; group_first < batch; group_first += get_num_groups(0) * TEAMS) {
     const int stored = group_first + own < batch;
     const ulong m = min(group_first + own, batch - 1), to = args.from + m;  // teams past the last matrix have its numbers, and neither rotate nor store
     TEAM_BARRIER;
-    const int item = team->id[get_local_id(0) % CLUTCH_TEAM];
+    const int item = OWN_ID;
     __global const T* numbers = (__global const T*)TRIDIAGONAL_OF(m);
     EACH_ROW team->d[ROW_OF(r)] = numbers[ROW_OF(r)], team->e[ROW_OF(r)] = numbers[CLUTCH_CAP + ROW_OF(r)];
     const T unscale = numbers[2 * CLUTCH_CAP + EIGH_UNSCALE];

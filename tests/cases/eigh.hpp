@@ -317,7 +317,7 @@ struct EighCase {
       {"eigh_qr_items", Edit::offset, "QUADS + (q)) * CLUTCH_CAP + ROW_OF(r)]", "QUADS + (q)) * CLUTCH_CAP + item]"},
       {"eigh_qr_items", Edit::arithmetic, "CLUTCH_REAL(-0.5) * h * product_of_columns", "CLUTCH_REAL(0.5) * h * product_of_columns"},
       {"eigh_qr_sweeps", Edit::tail, "end = (top + 3) / 4;", "end = top / 4;"},
-      {"eigh_qr_sweeps", Edit::stride, "(d_of[0], d_of[EIGH_ITEMS], d_of[2 * EIGH_ITEMS]", "(d_of[0], d_of[1], d_of[2 * EIGH_ITEMS]"},
+      {"eigh_qr_sweeps", Edit::stride, "(T4)(from[0], from[stride], from[2 * stride]", "(T4)(from[0], from[1], from[2 * stride]"},
       {"eigh_qr_sweeps", Edit::offset, "QR_STEP(1, y, d_2, e_2)", "QR_STEP(1, y, d_1, e_2)"},
       {"eigh_qr_sweeps", Edit::arithmetic, "w->d1 = d2 - move", "w->d1 = d2 + move"},
       {"eigh_qr_rotations", Edit::tail, "if (q >= begin && q < end) {", "if (q >= begin && q + 1 < end) {"},
