@@ -105,4 +105,22 @@ class MatrixTurn {
   std::optional<detail::MatrixStandIn> stand_in_;
 };
 
+/// Calls `run(device, given, dtype, call, options)` for each dtype's calls on random tensors, with the device's own instructions or those of each layout in
+/// turn; by day for those calls alone that `by_day(dtype, call)` takes, since each is programs of its own.
+template <class ByDay, class Run>
+void each_random_matrix_call(const ByDay& by_day, const Run& run) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!runs_flex_matrix(device)) continue;
+    const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 75, .kv_len = 140, .e = 24, .ev = 40, .kv_heads = 2};
+    MatrixTurn turn(device);
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+      const Given given(shape, device, dtype);
+      for (const MatrixCall& call : matrix_calls(device)) {
+        turn.next(dtype);
+        if (level() != "smoke" || by_day(dtype, call)) run(device, given, dtype, call, call.options(shape, device, "flex_matrix"));
+      }
+    }
+  }
+}
+
 }  // namespace clutch::testing

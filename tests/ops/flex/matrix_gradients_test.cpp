@@ -94,38 +94,28 @@ FlexCase::Gradients bounds_of(const Given& given, DType dtype, const std::vector
 /// Random tensors stay within the contract's bounds, on the device's own instructions where it has them: masks, mods with captured tensors, dropout with the
 /// numbers that the forward pass drew.
 TEST(FlexMatrixGradients, RandomNumbersKeepTheBound) {
-  CLUTCH_EACH_DEVICE(device) {
-    if (!runs_flex_matrix(device)) continue;
-    const FlexCase::Shape shape{.batch = 2, .heads = 4, .q_len = 75, .kv_len = 140, .e = 24, .ev = 40, .kv_heads = 2};
-    MatrixTurn turn(device);
-    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
-      const Given given(shape, device, dtype);
-      const Tensor of_out = randn(shape.out(), {.dtype = dtype, .device = device, .seed = seed() + 9});
-      for (const MatrixCall& call : matrix_calls(device)) {
-        turn.next(dtype);
-        if (level() == "smoke" && (dtype != DType::f16 || !call.drops)) continue;  // each is three programs
-        const FlexOptions o = call.options(shape, device, "flex_matrix");
-        const attention::FlexGradients got = attention::flex_backward(of_out, given.q, given.k, given.v, flex(given.q, given.k, given.v, o), o);
-        const std::vector<double> grad = values(of_out);
-        const FlexCase::Gradients want = FlexCase::gradients(shape, values(given.q), values(given.k), values(given.v), grad, MatrixCall::kScale,
-                                                             call.host_score, call.host_mask, {}, call.host_dropout(shape));
-        const FlexCase::Gradients bounds = bounds_of(given, dtype, grad, call, want);
-        auto expect = [&](const char* what, const Tensor& t, const std::vector<double>& exact, const std::vector<double>& most) {
-          const std::vector<double> is = values(t);
-          ASSERT_EQ(is.size(), exact.size());
-          double nearest = 0;
-          for (std::size_t i = 0; i < is.size(); ++i) {
-            ASSERT_LE(std::fabs(is[i] - exact[i]), most[i])
-                << call.name << " of " << name(dtype) << ": d" << what << " at " << i << ", " << is[i] << " for " << exact[i];
-            nearest = std::max(nearest, std::fabs(is[i] - exact[i]) / most[i]);
-          }
-          // A bound that nothing comes near would notice nothing.
-          EXPECT_GT(nearest, 0x1p-7) << call.name << " of " << name(dtype) << ": d" << what;
-        };
-        expect("q", got.q, want.q, bounds.q), expect("k", got.k, want.k, bounds.k), expect("v", got.v, want.v, bounds.v);
+  const auto by_day = [](DType dtype, const MatrixCall& call) { return dtype == DType::f16 && call.drops; };
+  each_random_matrix_call(by_day, [](const Device& device, const Given& given, DType dtype, const MatrixCall& call, const FlexOptions& options) {
+    const Tensor of_out = randn(given.shape.out(), {.dtype = dtype, .device = device, .seed = seed() + 9});
+    const attention::FlexGradients got = attention::flex_backward(of_out, given.q, given.k, given.v, flex(given.q, given.k, given.v, options), options);
+    const std::vector<double> grad = values(of_out);
+    const FlexCase::Gradients want = FlexCase::gradients(given.shape, values(given.q), values(given.k), values(given.v), grad, MatrixCall::kScale,
+                                                         call.host_score, call.host_mask, {}, call.host_dropout(given.shape));
+    const FlexCase::Gradients bounds = bounds_of(given, dtype, grad, call, want);
+    auto expect = [&](const char* what, const Tensor& t, const std::vector<double>& exact, const std::vector<double>& most) {
+      const std::vector<double> is = values(t);
+      ASSERT_EQ(is.size(), exact.size());
+      double nearest = 0;
+      for (std::size_t i = 0; i < is.size(); ++i) {
+        ASSERT_LE(std::fabs(is[i] - exact[i]), most[i])
+            << call.name << " of " << name(dtype) << ": d" << what << " at " << i << ", " << is[i] << " for " << exact[i];
+        nearest = std::max(nearest, std::fabs(is[i] - exact[i]) / most[i]);
       }
-    }
-  }
+      // A bound that nothing comes near would notice nothing.
+      EXPECT_GT(nearest, 0x1p-7) << call.name << " of " << name(dtype) << ": d" << what;
+    };
+    expect("q", got.q, want.q, bounds.q), expect("k", got.k, want.k, bounds.k), expect("v", got.v, want.v, bounds.v);
+  });
 }
 
 /// Sequences of several lengths, an empty one and keys that do not count among them: as by the reference, within what rounding to 11 bits allows.
