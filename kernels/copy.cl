@@ -103,6 +103,8 @@ __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, 
 #define X float
 #elif CLUTCH_S_KIND == COPY_KIND_F64
 #define X double
+#elif CLUTCH_S_KIND == COPY_KIND_UNSIGNED
+#define X ulong
 #else
 #define X long
 #endif
@@ -125,11 +127,8 @@ static inline uint odd_bits_of_f64(double x) {
   return sign | (uint)(m >> shift) | ((m & ((1ul << shift) - 1)) != 0);
 }
 #endif
-static inline uint odd_bits_of_i64(long x) {
-  if (x == 0) return 0;
-  ulong bits = (ulong)x;
-  uint sign = (uint)(bits >> 32) & 0x80000000u;
-  ulong m = sign ? 0ul - bits : bits;
+static inline uint odd_bits_of_magnitude(ulong m, uint sign) {
+  if (m == 0) return 0;
   int top = 63 - (int)clz(m);
   uint fraction = 0;
   if (top <= 23) {
@@ -140,10 +139,17 @@ static inline uint odd_bits_of_i64(long x) {
   }
   return sign | ((uint)(top + 126) << 23) + fraction;
 }
+static inline uint odd_bits_of_i64(long x) {
+  const uint sign = (uint)((ulong)x >> 32) & 0x80000000u;
+  return odd_bits_of_magnitude(sign ? 0ul - (ulong)x : (ulong)x, sign);
+}
+static inline uint odd_bits_of_u64(ulong x) { return odd_bits_of_magnitude(x, 0); }
 #if CLUTCH_S_KIND == COPY_KIND_F32
 #define ODD_BITS odd_bits_of_f32
 #elif CLUTCH_S_KIND == COPY_KIND_F64
 #define ODD_BITS odd_bits_of_f64
+#elif CLUTCH_S_KIND == COPY_KIND_UNSIGNED
+#define ODD_BITS odd_bits_of_u64
 #else
 #define ODD_BITS odd_bits_of_i64
 #endif
@@ -186,8 +192,9 @@ static inline void cast_store_f8e8m0fnu(__global uchar* base, long i, X x) {
   uint up = (a & 0x400000u) != 0 && ((a & 0x3FFFFFu) != 0 || e > 0);
   base[i] = (uchar)(e == 255 ? 255 : e + up);
 }
-#if CLUTCH_S_KIND == COPY_KIND_INTEGER
+#if CLUTCH_S_KIND == COPY_KIND_INTEGER || CLUTCH_S_KIND == COPY_KIND_UNSIGNED
 static inline long whole(long x, long least, long largest) { return x; }
+static inline ulong whole_unsigned(ulong x) { return x; }
 #else
 // Truncates; NaN gives 0, values out of range give the nearest bound.
 static inline long whole(X x, long least, long largest) {
@@ -196,12 +203,20 @@ static inline long whole(X x, long least, long largest) {
   if (x >= (X)largest) return largest;  // (X)largest may round up past it, and X has no numbers between
   return (long)x;
 }
+static inline ulong whole_unsigned(X x) {
+  if (!(x > 0)) return 0;
+  if (x >= (X)0x1p64) return ~0ul;
+  return x >= (X)0x1p63 ? (ulong)(long)(x - (X)0x1p63) + (1ul << 63) : (ulong)(long)x;
+}
 #endif
 static inline void cast_store_i8(__global uchar* base, long i, X x) { store_i8(base, i, whole(x, -128, 127)); }
 static inline void cast_store_u8(__global uchar* base, long i, X x) { store_u8(base, i, whole(x, 0, 255)); }
 static inline void cast_store_i16(__global uchar* base, long i, X x) { store_i16(base, i, whole(x, -32768, 32767)); }
 static inline void cast_store_i32(__global uchar* base, long i, X x) { store_i32(base, i, whole(x, -2147483647L - 1, 2147483647L)); }
 static inline void cast_store_i64(__global uchar* base, long i, X x) { store_i64(base, i, whole(x, -9223372036854775807L - 1, 9223372036854775807L)); }
+static inline void cast_store_u16(__global uchar* base, long i, X x) { store_u16(base, i, whole(x, 0, 65535)); }
+static inline void cast_store_u32(__global uchar* base, long i, X x) { store_u32(base, i, whole(x, 0, 4294967295L)); }
+static inline void cast_store_u64(__global uchar* base, long i, X x) { store_u64(base, i, (long)whole_unsigned(x)); }
 static inline void cast_store_bool(__global uchar* base, long i, X x) { base[i] = x != 0; }
 
 #define GET CLUTCH_CONCAT(load_, S_NAME)

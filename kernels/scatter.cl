@@ -19,6 +19,8 @@
 static inline A result_of(A acc, int count) {
 #if !CLUTCH_MEAN
   return acc;
+#elif defined(A_IS_U64)
+  return (A)((ulong)acc / (ulong)count);
 #elif defined(A_IS_I64)
   return acc / count - (acc % count < 0 ? 1 : 0);
 #elif defined(A_IS_F64)

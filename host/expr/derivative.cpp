@@ -144,7 +144,7 @@ class Adjoints {
 const ExprFunction& identity(DType dtype) {
   static const auto* all = [] {
     auto* made = new std::map<DType, ExprFunction>;
-    for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean}) {
+    for (DType d : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u64, DType::boolean}) {
       const Expr x = expr_input(0, d);
       made->try_emplace(d, std::span(&d, 1), std::span(&x, 1));
     }

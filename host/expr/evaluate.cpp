@@ -38,6 +38,10 @@ std::int64_t saturate(double x, std::int64_t low, std::int64_t high) {
   if (x >= static_cast<double>(high)) return high;
   return static_cast<std::int64_t>(x);
 }
+std::uint64_t saturate_u64(double x) {
+  if (!(x > 0)) return 0;
+  return x >= 0x1p64 ? UINT64_MAX : static_cast<std::uint64_t>(x);
+}
 
 template <class T>
 bool compare(ExprOp op, T a, T b) {
@@ -82,11 +86,11 @@ T on_integers(ExprOp op, T a, T b) {
   const U mask = sizeof(T) * 8 - 1;
   T quotient = 0, rest = 0;
   if (op >= ExprOp::floor_div && op <= ExprOp::trunc_mod) {
-    if (b == -1) {
+    if (std::is_signed_v<T> && ub == U(-1)) {
       quotient = static_cast<T>(U(0) - ua);
     } else if (b != 0) {
       quotient = a / b, rest = a % b;
-      bool floors = op == ExprOp::floor_div || op == ExprOp::floor_mod;
+      bool floors = std::is_signed_v<T> && (op == ExprOp::floor_div || op == ExprOp::floor_mod);
       if (floors && rest != 0 && (rest < 0) != (b < 0)) --quotient, rest += b;
     }
   }
@@ -122,6 +126,12 @@ std::uint64_t apply(const ExprStep& step, std::span<const std::uint64_t> v) {
     return to_bits(on_integers(step.op, a, b));
 }
 
+std::uint64_t unsigned_as_float(DType to, std::uint64_t n) {
+  if (to == DType::f64) return to_bits(static_cast<double>(n));
+  const auto rounded = static_cast<float>(n);
+  return to == DType::f32 ? to_bits(rounded) : constant_bits(to, static_cast<double>(rounded));
+}
+
 /// Converts a value of a compute dtype to a storage dtype and back to the latter's compute dtype.
 std::uint64_t cast_bits(DType from, std::uint64_t bits, DType to) {
   if (to == DType::boolean) return is_floating(from) ? constant_value(from, bits) != 0 : bits != 0;
@@ -133,6 +143,9 @@ std::uint64_t cast_bits(DType from, std::uint64_t bits, DType to) {
       case DType::i16: return constant_bits(DType::i32, saturate(x, INT16_MIN, INT16_MAX));
       case DType::i32: return constant_bits(DType::i32, saturate(x, INT32_MIN, INT32_MAX));
       case DType::i64: return constant_bits(DType::i64, saturate(x, INT64_MIN, INT64_MAX));
+      case DType::u16: return constant_bits(DType::i32, saturate(x, 0, UINT16_MAX));
+      case DType::u32: return constant_bits(DType::i64, saturate(x, 0, UINT32_MAX));
+      case DType::u64: return saturate_u64(x);
       case DType::f16:
       case DType::bf16: return constant_bits(to, static_cast<double>(static_cast<float>(x)));
       default: return constant_bits(to, x);
@@ -143,6 +156,14 @@ std::uint64_t cast_bits(DType from, std::uint64_t bits, DType to) {
     case DType::i8: return constant_bits(DType::i32, std::int64_t{static_cast<std::int8_t>(n)});
     case DType::u8: return constant_bits(DType::i32, std::int64_t{static_cast<std::uint8_t>(n)});
     case DType::i16: return constant_bits(DType::i32, std::int64_t{static_cast<std::int16_t>(n)});
+    case DType::u16: return constant_bits(DType::i32, std::int64_t{static_cast<std::uint16_t>(n)});
+    case DType::u32: return constant_bits(DType::i64, std::int64_t{static_cast<std::uint32_t>(n)});
+    case DType::f32:
+    case DType::f64:
+    case DType::f16:
+    case DType::bf16:
+      if (from == DType::u64) return unsigned_as_float(to, static_cast<std::uint64_t>(n));
+      return constant_bits(to, n);
     default: return constant_bits(to, n);
   }
 }
@@ -157,6 +178,8 @@ std::uint64_t constant_bits(DType dtype, double value) {
     case DType::bf16: return to_bits(static_cast<float>(decode_small_float(encode_small_float(value, dtype), dtype)));
     case DType::boolean: return value != 0;
     case DType::i64: return static_cast<std::uint64_t>(saturate(value, INT64_MIN, INT64_MAX));
+    // Negative numbers wrap, as they do where they are cast from other integers.
+    case DType::u64: return value < 0 ? static_cast<std::uint64_t>(saturate(value, INT64_MIN, INT64_MAX)) : saturate_u64(value);
     default: return static_cast<std::uint32_t>(saturate(value, INT32_MIN, INT32_MAX));
   }
 }
@@ -168,7 +191,8 @@ std::uint64_t constant_bits(DType dtype, std::int64_t value) {
     case DType::f16:
     case DType::bf16: return constant_bits(dtype, static_cast<double>(static_cast<float>(value)));
     case DType::boolean: return value != 0;
-    case DType::i64: return static_cast<std::uint64_t>(value);
+    case DType::i64:
+    case DType::u64: return static_cast<std::uint64_t>(value);
     default: return static_cast<std::uint32_t>(value);
   }
 }
@@ -178,6 +202,7 @@ double constant_value(DType dtype, std::uint64_t bits) {
     case DType::f64: return from_bits<double>(bits);
     case DType::f32: return static_cast<double>(from_bits<float>(bits));
     case DType::i64: return static_cast<double>(static_cast<std::int64_t>(bits));
+    case DType::u64: return static_cast<double>(bits);
     case DType::i32: return from_bits<std::int32_t>(bits);
     default: return bits != 0;
   }
@@ -215,6 +240,7 @@ std::uint64_t evaluate_step(const ExprStep& step, DType operand_dtype, std::span
     case DType::f64: return apply<double>(step, v);
     case DType::f32: return apply<float>(step, v);
     case DType::i64: return apply<std::int64_t>(step, v);
+    case DType::u64: return apply<std::uint64_t>(step, v);
     case DType::i32: return apply<std::int32_t>(step, v);
     default: break;
   }

@@ -35,8 +35,9 @@ int rank_of(DType dtype) {
     case DType::boolean: return 0;
     case DType::i32: return 1;
     case DType::i64: return 2;
-    case DType::f32: return 3;
-    default: return 4;
+    case DType::u64: return 3;
+    case DType::f32: return 4;
+    default: return 5;
   }
 }
 DType larger(DType a, DType b) { return rank_of(a) >= rank_of(b) ? a : b; }
@@ -101,12 +102,15 @@ DType compute_dtype(DType storage, std::string_view op) {
     case DType::f32:
     case DType::i32:
     case DType::i64:
+    case DType::u64:
     case DType::boolean: return storage;
     case DType::f16:
     case DType::bf16: return DType::f32;
     case DType::i8:
     case DType::u8:
-    case DType::i16: return DType::i32;
+    case DType::i16:
+    case DType::u16: return DType::i32;
+    case DType::u32: return DType::i64;
     default: throw Error(ErrorCode::invalid_dtype, op, fmt::format("dtype must be one to compute with, got {}; cast it first", name(storage)));
   }
 }
@@ -230,7 +234,7 @@ namespace {
 /// What a cast from i32 to i64 widened, if `number` is a constant; else nothing.
 std::optional<Expr> widened(const Expr& wide, const Expr& number) {
   const ExprNode &w = *wide.node(), &n = *number.node();
-  if (w.op != ExprOp::cast || w.dtype != DType::i64 || w.operands[0]->dtype != DType::i32 || w.operands[0]->weak) return {};
+  if (w.op != ExprOp::cast || w.target != DType::i64 || w.operands[0]->dtype != DType::i32 || w.operands[0]->weak) return {};
   if (n.op != ExprOp::constant || n.dtype != DType::i64) return {};
   return Expr(w.operands[0]);
 }
@@ -337,7 +341,7 @@ Expr isfinite(const Expr& x) { return is_floating(x.dtype()) ? abs(x) < kInf : E
 
 Expr opencl(DType dtype, const OpenclText& text, std::initializer_list<Expr> arguments) {
   auto refuse = [](ErrorCode code, std::string_view why) { throw Error(code, "opencl", why); };
-  if (detail::compute_dtype(dtype, "opencl") != dtype)
+  if (detail::compute_dtype(dtype, "opencl") != dtype || dtype == DType::u64)
     refuse(ErrorCode::invalid_dtype, fmt::format("the value must be f32, f64, i32, i64 or boolean, got {}; cast() it", name(dtype)));
   if (text.value.empty()) refuse(ErrorCode::invalid_argument, "the text must have an expression, got none");
   if (!text.derivatives.empty() && text.derivatives.size() != arguments.size())

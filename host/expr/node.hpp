@@ -90,7 +90,7 @@ inline bool is_random(ExprOp op) { return op == ExprOp::philox || op == ExprOp::
 
 /// The dtype in which a traced function computes with elements of a storage dtype. Errors: invalid_dtype.
 DType compute_dtype(DType storage, std::string_view op);
-inline bool is_wide(DType compute) { return compute == DType::f64 || compute == DType::i64; }
+inline bool is_wide(DType compute) { return compute == DType::f64 || compute == DType::i64 || compute == DType::u64; }
 
 struct ExprNode {
   ExprOp op = ExprOp::constant;

@@ -13,7 +13,8 @@ std::string_view lane_type(DType dtype) {
   switch (dtype) {
     case DType::f64: return "VD";
     case DType::f32: return "VF";
-    case DType::i64: return "VL";
+    case DType::i64:
+    case DType::u64: return "VL";  // of u64 the bits
     default: return "VI";
   }
 }
@@ -21,7 +22,8 @@ std::string_view scalar_type(DType dtype) {
   switch (dtype) {
     case DType::f64: return "double";
     case DType::f32: return "float";
-    case DType::i64: return "long";
+    case DType::i64:
+    case DType::u64: return "long";
     default: return "int";
   }
 }
@@ -31,7 +33,7 @@ std::string constant_text(DType dtype, std::uint64_t bits) {
   if (!is_floating(dtype)) {
     std::int64_t n = dtype == DType::i32 ? static_cast<std::int32_t>(bits) : static_cast<std::int64_t>(bits);
     std::int64_t least = dtype == DType::i32 ? INT32_MIN : INT64_MIN;
-    std::string_view suffix = dtype == DType::i64 ? "L" : "";
+    std::string_view suffix = is_wide(dtype) ? "L" : "";
     return n == least ? fmt::format("({})({}{} - 1)", lane_type(dtype), n + 1, suffix) : fmt::format("({}){}{}", lane_type(dtype), n, suffix);
   }
   double value = constant_value(dtype, bits);
@@ -47,16 +49,20 @@ std::string rounded(std::string_view value, DType to) {
 }
 
 std::string cast_of_int(DType from, std::string_view v, DType to) {
-  bool wide = from == DType::i64;
+  bool wide = is_wide(from);
+  std::string_view letter = from == DType::u64 ? "UL" : wide ? "L" : "I";
   std::string narrow = wide ? fmt::format("CLUTCH_L_TO_VI({})", v) : std::string(v);
   switch (to) {
     case DType::i8: return fmt::format("(({} << 24) >> 24)", narrow);
     case DType::u8: return fmt::format("({} & 255)", narrow);
     case DType::i16: return fmt::format("(({} << 16) >> 16)", narrow);
+    case DType::u16: return fmt::format("({} & 65535)", narrow);
     case DType::i32: return narrow;
-    case DType::i64: return wide ? std::string(v) : fmt::format("CLUTCH_TO_VL({})", v);
-    case DType::f64: return fmt::format("CLUTCH_{}_TO_VD({})", wide ? "L" : "I", v);
-    default: return rounded(fmt::format("CLUTCH_{}_TO_VF({})", wide ? "L" : "I", v), to);
+    case DType::i64:
+    case DType::u64: return wide ? std::string(v) : fmt::format("CLUTCH_TO_VL({})", v);
+    case DType::u32: return fmt::format("({} & 0xFFFFFFFFL)", wide ? std::string(v) : fmt::format("CLUTCH_TO_VL({})", v));
+    case DType::f64: return fmt::format("CLUTCH_{}_TO_VD({})", letter, v);
+    default: return rounded(fmt::format("CLUTCH_{}_TO_VF({})", letter, v), to);
   }
 }
 
@@ -70,7 +76,10 @@ std::string cast_of_float(DType from, std::string_view v, DType to) {
     case DType::u8: return to_int("0.0", "255.0");
     case DType::i16: return to_int("-32768.0", "32767.0");
     case DType::i32: return wide ? to_int("-2147483648.0", "2147483647.0") : fmt::format("clutch_i32_of_f32({})", v);
+    case DType::u16: return to_int("0.0", "65535.0");
     case DType::i64: return fmt::format("clutch_i64_of_{}({})", name(from), v);
+    case DType::u32: return fmt::format("min(max(clutch_i64_of_{}({}), (VL)0), (VL)0xFFFFFFFFL)", name(from), v);
+    case DType::u64: return fmt::format("clutch_u64_of_{}({})", name(from), v);
     case DType::f64: return wide ? std::string(v) : fmt::format("CLUTCH_F_TO_VD({})", v);
     default: return rounded(wide ? fmt::format("CLUTCH_D_TO_VF({})", v) : std::string(v), to);
   }
@@ -131,6 +140,8 @@ std::string float_text(ExprOp op, DType dtype, std::span<const std::string> v) {
   }
 }
 
+std::string as_unsigned(std::string_view v) { return fmt::format("CLUTCH_AS_VUL({})", v); }
+
 std::string integer_text(ExprOp op, DType dtype, std::span<const std::string> v) {
   int width = is_wide(dtype) ? 64 : 32;
   std::string_view type = lane_type(dtype);
@@ -141,11 +152,15 @@ std::string integer_text(ExprOp op, DType dtype, std::span<const std::string> v)
     case ExprOp::sub:
     case ExprOp::mul: return wrap(v[0], infix(op), v[1]);
     case ExprOp::neg: return wrap(zero, "-", v[0]);
-    case ExprOp::abs: return fmt::format("({0} < {1} ? {2} : {0})", v[0], zero, wrap(zero, "-", v[0]));
+    case ExprOp::abs:
+      if (dtype == DType::u64) return v[0];
+      return fmt::format("({0} < {1} ? {2} : {0})", v[0], zero, wrap(zero, "-", v[0]));
     case ExprOp::min:
-    case ExprOp::max: return fmt::format("{}({}, {})", info(op).name, v[0], v[1]);
+    case ExprOp::max:
+      if (dtype == DType::u64) return fmt::format("CLUTCH_AS_VL({}({}, {}))", info(op).name, as_unsigned(v[0]), as_unsigned(v[1]));
+      return fmt::format("{}({}, {})", info(op).name, v[0], v[1]);
     case ExprOp::shift_left: return fmt::format("CLUTCH_SHL_{}({}, {})", width, v[0], v[1]);
-    case ExprOp::shift_right: return fmt::format("CLUTCH_SHR_{}({}, {})", width, v[0], v[1]);
+    case ExprOp::shift_right: return fmt::format("CLUTCH_SHR_{}({}, {})", dtype == DType::u64 ? "U64" : width == 64 ? "64" : "32", v[0], v[1]);
     case ExprOp::bit_not: return fmt::format("~{}", v[0]);
     case ExprOp::bit_and:
     case ExprOp::bit_or:
@@ -156,7 +171,8 @@ std::string integer_text(ExprOp op, DType dtype, std::span<const std::string> v)
 
 std::string operation_text(const ExprStep& s, DType operand, std::span<const std::string> v) {
   if (info(s.op).kind == 'C') {
-    std::string compared = fmt::format("({} {} {})", v[0], infix(s.op), v[1]);
+    const bool is_unsigned = operand == DType::u64;
+    std::string compared = fmt::format("({} {} {})", is_unsigned ? as_unsigned(v[0]) : v[0], infix(s.op), is_unsigned ? as_unsigned(v[1]) : v[1]);
     return is_wide(operand) ? fmt::format("CLUTCH_NARROW_MASK{}", compared) : compared;
   }
   if (s.op == ExprOp::select) {
@@ -178,7 +194,7 @@ std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind>
     LaneKind kind = same ? LaneKind::same : LaneKind::any;
     if (s.op == ExprOp::input) kind = inputs[static_cast<std::size_t>(s.index)];
     const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64, sums = s.op == ExprOp::add || s.op == ExprOp::sub;
-    if (kind == LaneKind::any && whole && (sums || s.op == ExprOp::neg || s.op == ExprOp::cast)) {
+    if (kind == LaneKind::any && whole && (sums || s.op == ExprOp::neg || (s.op == ExprOp::cast && s.target == s.dtype))) {
       bool known = true;
       int step = 0;  // difference from one lane to the next
       for (std::size_t i = 0; i < s.operands.size(); ++i) {
@@ -196,7 +212,7 @@ std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind>
 std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t first_input, const PrintNames& names) {
   const ExprStep& s = body.steps[k];
   auto u = [&](std::size_t i) { return fmt::format("u{}", s.operands[i]); };
-  const bool wide = s.dtype == DType::i64;
+  const bool wide = is_wide(s.dtype);
   auto wrap = [&](std::string_view a, std::string_view sign, std::string_view b) {
     return fmt::format("({0})((u{0}){1} {2} (u{0}){3})", scalar_type(s.dtype), a, sign, b);
   };
@@ -213,7 +229,9 @@ std::string first_lane_text(const ExprBody& body, std::size_t k, std::size_t fir
     case ExprOp::mul: return wrap(u(0), infix(s.op), u(1));
     case ExprOp::neg: return wrap("0", "-", u(0));
     case ExprOp::min:
-    case ExprOp::max: return fmt::format("{}({}, {})", info(s.op).name, u(0), u(1));
+    case ExprOp::max:
+      if (s.dtype == DType::u64) break;
+      return fmt::format("{}({}, {})", info(s.op).name, u(0), u(1));
     case ExprOp::cast:
       if (DType from = body.steps[static_cast<std::size_t>(s.operands[0])].dtype;
           (from == DType::i32 || from == DType::i64) && (s.target == DType::i32 || s.target == DType::i64))

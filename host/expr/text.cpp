@@ -16,6 +16,7 @@ namespace {
 
 std::string constant_text(const ExprStep& s) {
   if (s.dtype == DType::boolean) return s.bits ? "true" : "false";
+  if (s.dtype == DType::u64) return fmt::format("{}", s.bits);
   if (!is_floating(s.dtype)) return fmt::format("{}", s.dtype == DType::i32 ? static_cast<std::int32_t>(s.bits) : static_cast<std::int64_t>(s.bits));
   double value = constant_value(s.dtype, s.bits);
   if (std::isnan(value)) return "nan";
@@ -289,6 +290,8 @@ class Parser {
       s.bits = constant_bits(dtype, std::int64_t{integer<std::int32_t>(word)});
     } else if (dtype == DType::i64) {
       s.bits = constant_bits(dtype, integer<std::int64_t>(word));
+    } else if (dtype == DType::u64) {
+      s.bits = integer<std::uint64_t>(word);
     } else {
       s.bits = constant_bits(dtype, floating(word));
       double back = constant_value(dtype, s.bits);

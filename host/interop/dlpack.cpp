@@ -26,9 +26,10 @@ struct TypeRow {
   std::uint8_t code, bits;
 };
 constexpr TypeRow kTypes[] = {
-    {DType::i8, 0, 8},        {DType::i16, 0, 16},    {DType::i32, 0, 32},       {DType::i64, 0, 64},    {DType::u8, 1, 8},      {DType::f16, 2, 16},
-    {DType::f32, 2, 32},      {DType::f64, 2, 64},    {DType::bf16, 4, 16},      {DType::c64, 5, 64},    {DType::c128, 5, 128},  {DType::boolean, 6, 8},
-    {DType::f8e4m3fn, 10, 8}, {DType::f8e5m2, 12, 8}, {DType::f8e8m0fnu, 14, 8}, {DType::f6e2m3, 15, 6}, {DType::f6e3m2, 16, 6}, {DType::f4e2m1, 17, 4},
+    {DType::i8, 0, 8},      {DType::i16, 0, 16},    {DType::i32, 0, 32},    {DType::i64, 0, 64},      {DType::u8, 1, 8},      {DType::f16, 2, 16},
+    {DType::u16, 1, 16},    {DType::u32, 1, 32},    {DType::u64, 1, 64},    {DType::f32, 2, 32},      {DType::f64, 2, 64},    {DType::bf16, 4, 16},
+    {DType::c64, 5, 64},    {DType::c128, 5, 128},  {DType::boolean, 6, 8}, {DType::f8e4m3fn, 10, 8}, {DType::f8e5m2, 12, 8}, {DType::f8e8m0fnu, 14, 8},
+    {DType::f6e2m3, 15, 6}, {DType::f6e3m2, 16, 6}, {DType::f4e2m1, 17, 4},
 };
 
 // export ------------------------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ struct TypeRow {
   DType dtype;
   std::string_view code;  ///< kind and number of bytes
 };
-constexpr TypeRow kTypes[] = {{DType::f64, "f8"}, {DType::f32, "f4"}, {DType::f16, "f2"},     {DType::i8, "i1"},  {DType::u8, "u1"},   {DType::i16, "i2"},
-                              {DType::i32, "i4"}, {DType::i64, "i8"}, {DType::boolean, "b1"}, {DType::c64, "c8"}, {DType::c128, "c16"}};
+constexpr TypeRow kTypes[] = {{DType::f64, "f8"},   {DType::f32, "f4"}, {DType::f16, "f2"}, {DType::i8, "i1"},      {DType::u8, "u1"},
+                              {DType::i16, "i2"},   {DType::i32, "i4"}, {DType::i64, "i8"}, {DType::boolean, "b1"}, {DType::c64, "c8"},
+                              {DType::c128, "c16"}, {DType::u16, "u2"}, {DType::u32, "u4"}, {DType::u64, "u8"}};
 
 /// Fields of the header.
 struct Header {

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostHeader = 100'000'000;
 struct TypeRow {
   std::string_view name;
   int bits;
-  std::optional<DType> dtype;
+  DType dtype;
 };
 constexpr TypeRow kTypes[] = {{"F64", 64, DType::f64},
                               {"F32", 32, DType::f32},
@@ -43,9 +43,9 @@ constexpr TypeRow kTypes[] = {{"F64", 64, DType::f64},
                               {"I64", 64, DType::i64},
                               {"BOOL", 8, DType::boolean},
                               {"C64", 64, DType::c64},
-                              {"U16", 16, std::nullopt},
-                              {"U32", 32, std::nullopt},
-                              {"U64", 64, std::nullopt}};
+                              {"U16", 16, DType::u16},
+                              {"U32", 32, DType::u32},
+                              {"U64", 64, DType::u64}};
 
 /// A JSON object of at most two levels without repeated keys.
 nlohmann::json parse_header(std::string_view text) {
@@ -158,9 +158,7 @@ Tensor Safetensors::load(std::string_view name, const Device& device, const Stre
   detail::OpName named("Safetensors::load");
   std::span<const std::byte> bytes = this->bytes(name);
   const Entry* entry = find(name);
-  if (!entry->dtype)
-    throw Error(ErrorCode::invalid_dtype, kOpen, fmt::format("{}the dtype of '{}' must be one of clutch's, got {}", origin_, name, entry->dtype_name));
-  return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = *entry->dtype, .device = device}, stream);
+  return from_bytes(bytes.data(), bytes.size(), entry->sizes, {.dtype = entry->dtype, .device = device}, stream);
 }
 
 void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata,

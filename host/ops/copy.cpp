@@ -58,7 +58,10 @@ constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
 }};
 
 DType real_part(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
-int compute_kind(DType d) { return is_f64_kind(d) ? COPY_KIND_F64 : is_integral(d) || kind(d) == DTypeKind::boolean ? COPY_KIND_INTEGER : COPY_KIND_F32; }
+int compute_kind(DType d) {
+  if (d == DType::u64) return COPY_KIND_UNSIGNED;
+  return is_f64_kind(d) ? COPY_KIND_F64 : is_integral(d) || kind(d) == DTypeKind::boolean ? COPY_KIND_INTEGER : COPY_KIND_F32;
+}
 bool has_vectors(DType d) { return d == DType::f32 || d == DType::f16 || d == DType::bf16; }
 
 void set_cast(Defines& d, const CopyProblem& p, bool vectors) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/complex.hpp>
 #include <clutch/ops/fill.hpp>
 
 #include "ops/fill_plan.hpp"
@@ -79,8 +80,21 @@ std::uint64_t saturated(double v) {
   return static_cast<std::uint64_t>(whole);
 }
 
+/// The stored bits of a complex value, repeated to 16 bytes.
+std::array<std::uint8_t, 16> stored_bits(std::complex<double> v, DType dtype) {
+  std::array<std::uint8_t, 16> result{};
+  if (dtype == DType::c128) {
+    std::memcpy(result.data(), &v, 16);
+  } else {
+    const std::complex<float> rounded(v);
+    for (std::size_t at = 0; at < 16; at += 8) std::memcpy(result.data() + at, &rounded, 8);
+  }
+  return result;
+}
+
 /// The stored bits of a value, repeated to 16 bytes.
 std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
+  if (is_complex(dtype)) return stored_bits(std::complex<double>(v), dtype);
   std::array<std::uint8_t, 16> result{};
   std::uint64_t word = 0;
   switch (dtype) {
@@ -91,12 +105,10 @@ std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
     case DType::i16: word = saturated<std::int16_t>(v); break;
     case DType::i32: word = saturated<std::int32_t>(v); break;
     case DType::i64: word = saturated<std::int64_t>(v); break;
+    case DType::u16: word = saturated<std::uint16_t>(v); break;
+    case DType::u32: word = saturated<std::uint32_t>(v); break;
+    case DType::u64: word = saturated<std::uint64_t>(v); break;
     case DType::boolean: word = v != 0; break;
-    case DType::c64: word = std::bit_cast<std::uint32_t>(static_cast<float>(v)); break;  // the upper 32 bits, the imaginary part, are 0
-    case DType::c128:
-      word = std::bit_cast<std::uint64_t>(v);
-      std::memcpy(result.data(), &word, 8);
-      return result;
     case DType::f6e2m3:
     case DType::f6e3m2:
     case DType::f4e2m1: return result;
@@ -107,8 +119,9 @@ std::array<std::uint8_t, 16> stored_bits(double v, DType dtype) {
   return result;
 }
 
-void fill(const Tensor& self, double value, const FillOptions& options, const Stream& given) {
-  Runtime& runtime = validate(self, value, "fill_");
+template <class Number>
+void fill(const Tensor& self, Number value, const FillOptions& options, const Stream& given) {
+  Runtime& runtime = validate(self, std::real(value), "fill_");
   Stream stream = resolve_stream(given, runtime, "fill_");
   check_implementation(options.implementation, "fill_", kImplementations);
   if (self.numel() == 0) return;
@@ -164,6 +177,13 @@ void arange(const Tensor& self, double start, double step, const FillOptions& op
 
 void fill_(const Tensor& self, double value, const FillOptions& options, const Stream& stream) {
   detail::OpName named("fill_");
+  detail::fill(self, value, options, stream);
+}
+
+void fill_(const Tensor& self, std::complex<double> value, const FillOptions& options, const Stream& stream) {
+  detail::OpName named("fill_");
+  if (self.defined() && !is_complex(self.dtype()))
+    throw Error(ErrorCode::invalid_dtype, "fill_", fmt::format("a tensor that is set to a complex number must be c64 or c128, got {}", name(self.dtype())));
   detail::fill(self, value, options, stream);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/complex.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/random.hpp>
 
@@ -11,6 +12,7 @@
 
 #include <array>
 #include <cmath>
+#include <numbers>
 
 namespace clutch { inline namespace v0 {
 namespace detail {
@@ -110,6 +112,9 @@ Tensor make(const Dims& sizes, const RandomOptions& options, const Stream& strea
   return empty(sizes, {.dtype = options.dtype, .device = options.device}, stream);
 }
 
+/// The numbers of a new tensor: of a complex one those of the parts, one element after another.
+Tensor numbers_of(const Tensor& made) { return is_complex(made.dtype()) ? view_as_real(made.reshape({-1})) : made; }
+
 }  // namespace
 }  // namespace detail
 
@@ -126,14 +131,15 @@ void normal_(const Tensor& self, const NormalOptions& o, const Stream& stream) {
 Tensor rand(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
   detail::OpName named("rand");
   Tensor result = detail::make(sizes, o, stream);
-  uniform_(result, {.seed = o.seed, .generator = o.generator}, stream);
+  uniform_(detail::numbers_of(result), {.seed = o.seed, .generator = o.generator}, stream);
   return result;
 }
 
 Tensor randn(const Dims& sizes, const RandomOptions& o, const Stream& stream) {
   detail::OpName named("randn");
   Tensor result = detail::make(sizes, o, stream);
-  normal_(result, {.seed = o.seed, .generator = o.generator}, stream);
+  // The two parts of a complex number have half of its variance each.
+  normal_(detail::numbers_of(result), {.stddev = is_complex(o.dtype) ? 1 / std::numbers::sqrt2 : 1, .seed = o.seed, .generator = o.generator}, stream);
   return result;
 }
 

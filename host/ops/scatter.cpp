@@ -91,7 +91,7 @@ KernelPlan select(const DeviceTraits& traits, const ScatterProblem& p, std::stri
   set_lanes(plan, traits, p.rows && p.dtype == DType::f64, 3, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_OP", op_number(p.reduce)).set("CLUTCH_MEAN", p.reduce == Reduce::mean).set("CLUTCH_DIRECT", p.direct);
   plan.defines.set_text("INDEX", p.index == DType::i64 ? "long" : "int").set_text("T_NAME", name(p.dtype));
-  plan.defines.set_type("A", sum_dtype(p.dtype, "scatter_reduce")).set_type("T", p.dtype);
+  plan.defines.set_type("A", p.dtype == DType::u64 ? DType::u64 : sum_dtype(p.dtype, "scatter_reduce")).set_type("T", p.dtype);
   return plan;
 }
 

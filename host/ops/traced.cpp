@@ -49,7 +49,7 @@ int dim_of(std::int64_t dim, int rank, std::string_view op) {
 
 DType sum_dtype(DType dtype, std::string_view op) {
   DType computed = compute_dtype(dtype, op);
-  return is_floating(computed) ? computed : DType::i64;
+  return is_floating(computed) ? computed : DType::i64;  // of u64, too: sums wrap alike
 }
 
 std::array<bool, kMaxRank> marked_dims(const Dims& dims, int rank, std::string_view op) {
@@ -150,7 +150,8 @@ const char* number_type(DType dtype) {
   switch (dtype) {
     case DType::f64: return "double";
     case DType::f32: return "float";
-    case DType::i64: return "long";
+    case DType::i64:
+    case DType::u64: return "long";
     default: return "int";
   }
 }

@@ -18,7 +18,10 @@ std::string_view cl_type(DType dtype) {
     case DType::f64: return "double";
     case DType::f32: return "float";
     case DType::f16:
-    case DType::bf16: return "ushort";
+    case DType::bf16:
+    case DType::u16: return "ushort";
+    case DType::u32: return "uint";
+    case DType::u64: return "ulong";
     case DType::i8: return "char";
     case DType::i16: return "short";
     case DType::i32: return "int";

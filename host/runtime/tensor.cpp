@@ -36,6 +36,9 @@ std::string element_text(const std::uint8_t* data, std::uint64_t i, DType dtype)
     case DType::i16: return fmt::format("{}", read(std::int16_t{}));
     case DType::i32: return fmt::format("{}", read(std::int32_t{}));
     case DType::i64: return fmt::format("{}", read(std::int64_t{}));
+    case DType::u16: return fmt::format("{}", read(std::uint16_t{}));
+    case DType::u32: return fmt::format("{}", read(std::uint32_t{}));
+    case DType::u64: return fmt::format("{}", read(std::uint64_t{}));
     case DType::boolean: return read(std::uint8_t{}) ? "true" : "false";
     case DType::c64: {
       auto v = read(std::complex<float>{});
@@ -257,6 +260,9 @@ double Tensor::item(const Stream& stream) const {
     case DType::i16: return as(std::int16_t{});
     case DType::i32: return as(std::int32_t{});
     case DType::i64: return as(std::int64_t{});
+    case DType::u16: return as(std::uint16_t{});
+    case DType::u32: return as(std::uint32_t{});
+    case DType::u64: return as(std::uint64_t{});
     case DType::f16:
     case DType::bf16: return decode_small_float(static_cast<std::uint16_t>(b[0] | b[1] << 8), dtype_);
     default: return decode_small_float(static_cast<std::uint16_t>(b[0] & ((1u << bits(dtype_)) - 1)), dtype_);

@@ -31,9 +31,12 @@ enum class DType : std::uint8_t {
   boolean = 15,  ///< one byte, 0 or 1
   c64 = 16,      ///< two f32
   c128 = 17,     ///< two f64
+  u16 = 18,
+  u32 = 19,
+  u64 = 20,
 };
 
-inline constexpr int kDTypeCount = 18;
+inline constexpr int kDTypeCount = 21;
 
 enum class DTypeKind : std::uint8_t { floating, integral, boolean, complex };
 
@@ -45,24 +48,17 @@ struct DTypeInfo {
   bool is_signed;
 };
 inline constexpr std::array<DTypeInfo, kDTypeCount> kDTypes{{
-    {"f64", 64, DTypeKind::floating, true},
-    {"f32", 32, DTypeKind::floating, true},
-    {"f16", 16, DTypeKind::floating, true},
-    {"bf16", 16, DTypeKind::floating, true},
-    {"f8e4m3fn", 8, DTypeKind::floating, true},
-    {"f8e5m2", 8, DTypeKind::floating, true},
-    {"f8e8m0fnu", 8, DTypeKind::floating, false},
-    {"f6e2m3", 6, DTypeKind::floating, true},
-    {"f6e3m2", 6, DTypeKind::floating, true},
-    {"f4e2m1", 4, DTypeKind::floating, true},
-    {"i8", 8, DTypeKind::integral, true},
-    {"u8", 8, DTypeKind::integral, false},
-    {"i16", 16, DTypeKind::integral, true},
-    {"i32", 32, DTypeKind::integral, true},
-    {"i64", 64, DTypeKind::integral, true},
-    {"bool", 8, DTypeKind::boolean, false},
-    {"c64", 64, DTypeKind::complex, true},
-    {"c128", 128, DTypeKind::complex, true},
+    {"f64", 64, DTypeKind::floating, true},       {"f32", 32, DTypeKind::floating, true},
+    {"f16", 16, DTypeKind::floating, true},       {"bf16", 16, DTypeKind::floating, true},
+    {"f8e4m3fn", 8, DTypeKind::floating, true},   {"f8e5m2", 8, DTypeKind::floating, true},
+    {"f8e8m0fnu", 8, DTypeKind::floating, false}, {"f6e2m3", 6, DTypeKind::floating, true},
+    {"f6e3m2", 6, DTypeKind::floating, true},     {"f4e2m1", 4, DTypeKind::floating, true},
+    {"i8", 8, DTypeKind::integral, true},         {"u8", 8, DTypeKind::integral, false},
+    {"i16", 16, DTypeKind::integral, true},       {"i32", 32, DTypeKind::integral, true},
+    {"i64", 64, DTypeKind::integral, true},       {"bool", 8, DTypeKind::boolean, false},
+    {"c64", 64, DTypeKind::complex, true},        {"c128", 128, DTypeKind::complex, true},
+    {"u16", 16, DTypeKind::integral, false},      {"u32", 32, DTypeKind::integral, false},
+    {"u64", 64, DTypeKind::integral, false},
 }};
 }  // namespace detail
 
@@ -84,7 +80,8 @@ constexpr std::uint64_t bytes_for(DType dtype, std::uint64_t count) noexcept {
 /// Finds a dtype by its name(). Errors: invalid_dtype lists the names.
 CLUTCH_API DType dtype_from_name(std::string_view name);
 /// PyTorch's torch.promote_types for f64 f32 f16 bf16, integers, bool and complex.
-/// Errors: invalid_dtype for the 8-, 6- and 4-bit floating types, which promote with themselves alone.
+/// Errors: invalid_dtype for the 8-, 6- and 4-bit floating types, which promote with themselves alone, and for u16, u32
+///   and u64, which promote with themselves and with f64 f32 f16 bf16 alone.
 CLUTCH_API DType promote_types(DType a, DType b);
 CLUTCH_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
@@ -196,6 +193,12 @@ template <>
 struct DTypeOf<std::int32_t> : DTypeConstant<DType::i32> {};
 template <>
 struct DTypeOf<std::int64_t> : DTypeConstant<DType::i64> {};
+template <>
+struct DTypeOf<std::uint16_t> : DTypeConstant<DType::u16> {};
+template <>
+struct DTypeOf<std::uint32_t> : DTypeConstant<DType::u32> {};
+template <>
+struct DTypeOf<std::uint64_t> : DTypeConstant<DType::u64> {};
 template <>
 struct DTypeOf<bool> : DTypeConstant<DType::boolean> {};
 template <>

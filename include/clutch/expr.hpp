@@ -24,10 +24,10 @@ template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
 
-/// A traced value: a handle to an immutable node. Its dtype is one of f32, f64, i32, i64 and boolean.
-/// Dtypes: operands of two dtypes promote to the later one of boolean, i32, i64, f32, f64; numbers of C++ (and params)
-///   adopt the dtype of the traced operand, but a floating number makes integers f32. Functions of real analysis, and
-///   `/`, make integers f32. Integers wrap.
+/// A traced value: a handle to an immutable node. Its dtype is one of f32, f64, i32, i64, u64 and boolean.
+/// Dtypes: operands of two dtypes promote to the later one of boolean, i32, i64, u64, f32, f64; numbers of C++ (and
+///   params) adopt the dtype of the traced operand, but a floating number makes integers f32. Functions of real
+///   analysis, and `/`, make integers f32. Integers wrap.
 /// Errors: invalid_dtype for an operand that an operation does not take, invalid_argument past 4096 nodes of depth.
 /// Traced values have no truth while tracing: `if`, `?:`, `&&` and `||` on them do not compile.
 class CLUTCH_API Expr {
@@ -136,7 +136,7 @@ CLUTCH_API Expr operator&(const Expr& a, const Expr& b);
 CLUTCH_API Expr operator|(const Expr& a, const Expr& b);
 CLUTCH_API Expr operator^(const Expr& a, const Expr& b);
 CLUTCH_API Expr operator~(const Expr& x);
-/// Integers; the count is taken modulo the bits of the dtype, >> keeps the sign.
+/// Integers; the count is taken modulo the bits of the dtype, >> keeps the sign (u64 has none).
 CLUTCH_API Expr operator<<(const Expr& x, const Expr& count);
 CLUTCH_API Expr operator>>(const Expr& x, const Expr& count);
 /// "x is 0", of dtype boolean.
@@ -144,13 +144,13 @@ CLUTCH_API Expr operator!(const Expr& x);
 /// a where the condition holds (is not 0), else b.
 CLUTCH_API Expr select(const Expr& condition, const Expr& a, const Expr& b);
 /// The value as `dtype` would store it, by the rules of clutch::cast, but to f16 and bf16 by way of f32; computed on in
-/// the dtype's compute type (f32 for f16 and bf16, i32 for i8, u8 and i16).
+/// the dtype's compute type (f32 for f16 and bf16, i32 for i8, u8, i16 and u16, i64 for u32).
 /// Errors: invalid_dtype for complex and for 8-, 6- and 4-bit floating dtypes.
 CLUTCH_API Expr cast(const Expr& x, DType dtype);
 
 /// OpenCL C, for what tracing has no word for: an expression over x0, x1, ..., which are vectors of some lanes (float,
-/// double, int, long; booleans are ints as comparisons of floats and ints give them), or scalars, as devices go;
-/// scalars are mixed with vectors.
+/// double, int, long, which of u64 has the bits; booleans are ints as comparisons of floats and ints give them), or
+/// scalars, as devices go; scalars are mixed with vectors.
 struct OpenclText {
   std::string value;  ///< as "x0 > 0 ? x0 : x1 * x0"
   /// The value's derivatives by each argument, likewise expressions over x0, x1, ...; empty text: zero. None at all:

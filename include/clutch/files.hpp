@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +16,9 @@
 namespace clutch { inline namespace v0 {
 
 /// Reads an array of an .npy file (versions 1 to 3) to the device. Arrays in Fortran order become transposed views.
-/// Dtypes: those that NumPy and clutch share: f64 f32 f16 i8 u8 i16 i32 i64 bool c64 c128; either byte order.
-/// Errors: io if the file cannot be read or is no such file; invalid_dtype; invalid_shape past 12 dimensions or 2^63
+/// Dtypes: those that NumPy and clutch share: f64 f32 f16 i8 u8 i16 u16 i32 u32 i64 u64 bool c64 c128; either byte
+/// order. Errors: io if the file cannot be read or is no such file; invalid_dtype; invalid_shape past 12 dimensions or
+/// 2^63
 ///   elements; out_of_memory.
 CLUTCH_API Tensor load_npy(const std::string& path, const Device& device = {}, const Stream& stream = {});
 /// The same from the file's bytes.
@@ -35,8 +35,8 @@ class CLUTCH_API Safetensors {
  public:
   struct Entry {
     std::string name;
-    std::string dtype_name;      ///< as the file has it: "BF16"
-    std::optional<DType> dtype;  ///< none for U16, U32 and U64, which clutch has not
+    std::string dtype_name;  ///< as the file has it: "BF16"
+    DType dtype = DType::f32;
     Dims sizes;
     std::uint64_t begin = 0, end = 0;  ///< bytes behind the header
   };
@@ -55,7 +55,7 @@ class CLUTCH_API Safetensors {
   /// A tensor's bytes as the file has them, valid while the object lives.
   /// Errors: invalid_argument if there is none of that name.
   std::span<const std::byte> bytes(std::string_view name) const;
-  /// Copies a tensor to the device. Errors: invalid_argument if there is none of that name; invalid_dtype.
+  /// Copies a tensor to the device. Errors: invalid_argument if there is none of that name.
   Tensor load(std::string_view name, const Device& device = {}, const Stream& stream = {}) const;
 
  private:

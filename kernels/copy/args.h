@@ -5,8 +5,9 @@
 
 // CLUTCH_S_KIND and CLUTCH_D_KIND: what the source's and the destination's numbers are computed in. These are macros because the kernels' preprocessor
 // compares them.
-#define COPY_KIND_F32 0      // float
-#define COPY_KIND_F64 1      // double
-#define COPY_KIND_INTEGER 2  // long: integers and booleans
+#define COPY_KIND_F32 0       // float
+#define COPY_KIND_F64 1       // double
+#define COPY_KIND_INTEGER 2   // long: integers and booleans
+#define COPY_KIND_UNSIGNED 3  // ulong: u64
 
 #endif

@@ -19,7 +19,7 @@ enum class Addc { quotient, product };
 struct AddcCase {
   static constexpr std::string_view kStem = "addc";
   static constexpr DType kFloats[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
-  static constexpr DType kIntegers[] = {DType::i8, DType::u8, DType::i16, DType::i32, DType::i64};
+  static constexpr DType kIntegers[] = {DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::u16, DType::u32, DType::u64};
   static constexpr AddcOrder kOrders[] = {AddcOrder::fma_of_quotient, AddcOrder::product_first, AddcOrder::unfused};
   /// Lengths around vectors, tiles and groups.
   static std::vector<std::int64_t> lengths(std::string_view level) {

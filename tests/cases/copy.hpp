@@ -14,8 +14,8 @@ namespace clutch::cases {
 
 struct CopyCase {
   static constexpr std::string_view kStem = "copy";
-  static constexpr DType kReals[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::f8e8m0fnu,
-                                     DType::i8,  DType::u8,  DType::i16, DType::i32,  DType::i64,      DType::boolean};
+  static constexpr DType kReals[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::f8e8m0fnu, DType::i8,
+                                     DType::u8,  DType::i16, DType::i32, DType::i64,  DType::boolean,  DType::u16,    DType::u32,       DType::u64};
   static std::vector<std::int64_t> lengths(std::string_view level) {
     std::vector<std::int64_t> n{0, 1, 7, 16, 17, 8193, 33001};
     if (level == "nightly") n.insert(n.end(), {1 << 20, (1 << 22) + 3});
@@ -31,27 +31,29 @@ struct CopyCase {
     std::uint64_t raw = 0;
     std::memcpy(&raw, static_cast<const char*>(from) + i * size, size);
     if (from_type == DType::boolean) raw = raw != 0;
-    bool negative = from_type != DType::u8 && from_type != DType::boolean && (raw >> (8 * size - 1) & 1);
+    const bool is_signed = detail::kDTypes[static_cast<std::size_t>(from_type)].is_signed;
+    bool negative = is_signed && (raw >> (8 * size - 1) & 1);
     if (negative && size < 8) raw |= ~std::uint64_t{0} << (8 * size);
     auto whole = static_cast<std::int64_t>(raw);
+    const bool below = is_signed && whole < 0;
     if (is_integral(to_type)) {
       std::memcpy(static_cast<char*>(to) + i * static_cast<std::size_t>(bits(to_type) / 8), &raw, static_cast<std::size_t>(bits(to_type) / 8));
     } else if (to_type == DType::f32) {
-      auto v = static_cast<float>(whole);
+      auto v = is_signed ? static_cast<float>(whole) : static_cast<float>(raw);
       std::memcpy(static_cast<char*>(to) + 4 * i, &v, 4);
     } else if (to_type == DType::boolean) {
       static_cast<std::uint8_t*>(to)[i] = whole != 0;
     } else if (to_type == DType::f64) {
-      auto v = static_cast<double>(whole);
+      auto v = is_signed ? static_cast<double>(whole) : static_cast<double>(raw);
       std::memcpy(static_cast<char*>(to) + 8 * i, &v, 8);
     } else if (to_type == DType::f8e8m0fnu) {
-      static_cast<std::uint8_t*>(to)[i] = model::to_e8m0(static_cast<double>(static_cast<float>(whole)));
+      static_cast<std::uint8_t*>(to)[i] = model::to_e8m0(static_cast<double>(is_signed ? static_cast<float>(whole) : static_cast<float>(raw)));
     } else {
       // 64-bit integers round once to a small float: 53 bits with a sticky one decide the same way.
-      auto magnitude = static_cast<std::uint64_t>(whole < 0 ? 0 - static_cast<std::uint64_t>(whole) : static_cast<std::uint64_t>(whole));
+      std::uint64_t magnitude = below ? 0 - raw : raw;
       if (magnitude >> 53) magnitude = (magnitude >> 11 | ((magnitude & 2047) != 0)) << 11;
       auto v = static_cast<double>(magnitude);
-      model::store_at(to, i, to_type, whole < 0 ? -v : v, overflow);
+      model::store_at(to, i, to_type, below ? -v : v, overflow);
     }
   }
 
@@ -91,8 +93,9 @@ struct CopyCase {
     all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
     all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, transposed, transposed, {1, 9}, {}, seed));
     all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, transposed, {13}, {2, 19}, {3}, seed));
-    for (auto [from, to] : {std::pair{DType::f32, DType::bf16}, std::pair{DType::f16, DType::f32}, std::pair{DType::bf16, DType::f16},
-                            std::pair{DType::f32, DType::i32}, std::pair{DType::f64, DType::f32}, std::pair{DType::i64, DType::f16}})
+    for (auto [from, to] :
+         {std::pair{DType::f32, DType::bf16}, std::pair{DType::f16, DType::f32}, std::pair{DType::bf16, DType::f16}, std::pair{DType::f32, DType::i32},
+          std::pair{DType::f64, DType::f32}, std::pair{DType::i64, DType::f16}, std::pair{DType::u64, DType::f32}, std::pair{DType::f32, DType::u64}})
       all.push_back(problem(std::string(name(from)) + " to " + std::string(name(to)), "copy_cast_contiguous", from, to, flat, flat, {}, {}, seed));
     for (auto [from, to] : {std::pair{DType::f32, DType::f8e4m3fn}, std::pair{DType::f8e5m2, DType::bf16}, std::pair{DType::f32, DType::f8e8m0fnu},
                             std::pair{DType::i32, DType::f8e5m2}})

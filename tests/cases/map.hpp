@@ -37,11 +37,14 @@ struct MapCase {
         case DType::i8: get(std::int8_t{}); break;
         case DType::i16: get(std::int16_t{}); break;
         case DType::i32: get(std::int32_t{}); break;
-        case DType::i64: get(std::int64_t{}); break;
+        case DType::i64:
+        case DType::u64: get(std::int64_t{}); break;
+        case DType::u16: get(std::uint16_t{}); break;
+        case DType::u32: get(std::uint32_t{}); break;
         default: get(std::uint8_t{}); break;
       }
       if (storage == DType::boolean) n = n != 0;
-      return {traced, traced == DType::i64 ? static_cast<std::uint64_t>(n) : static_cast<std::uint32_t>(n)};
+      return {traced, traced == DType::i64 || traced == DType::u64 ? static_cast<std::uint64_t>(n) : static_cast<std::uint32_t>(n)};
     }
     return ExprValue::of(traced, model::value_at(data, i, storage));
   }
@@ -53,7 +56,8 @@ struct MapCase {
     if (is_integral(storage))
       std::memcpy(static_cast<char*>(data) + i * static_cast<std::size_t>(bits(storage) / 8), &n, static_cast<std::size_t>(bits(storage) / 8));
     else
-      model::store_at(data, i, storage, storage == DType::f64 ? static_cast<double>(n) : static_cast<double>(static_cast<float>(n)));
+      model::store_at(data, i, storage,
+                      storage == DType::f64 ? v.number() : static_cast<double>(v.dtype == DType::u64 ? static_cast<float>(v.bits) : static_cast<float>(n)));
   }
 
   /// Fills the expected raw output of a function by the host evaluator.

@@ -17,11 +17,11 @@ namespace clutch::cases {
 
 struct SortCase {
   static constexpr std::string_view kStem = "sort";
-  static constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64,
-                                      DType::i32, DType::i16, DType::i8,  DType::u8,   DType::boolean};
+  static constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16,     DType::bf16, DType::i64, DType::i32, DType::i16,
+                                      DType::i8,  DType::u8,  DType::boolean, DType::u16,  DType::u32, DType::u64};
   /// Those that tests go through: by day one of each kind and size.
   static std::vector<DType> dtypes(std::string_view level) {
-    if (level == "smoke") return {DType::f32, DType::f64, DType::bf16, DType::i64, DType::i8, DType::boolean};
+    if (level == "smoke") return {DType::f32, DType::f64, DType::bf16, DType::i64, DType::i8, DType::boolean, DType::u64};
     return {std::begin(kDTypes), std::end(kDTypes)};
   }
   using Raw = std::vector<std::uint8_t>;
@@ -38,7 +38,7 @@ struct SortCase {
     model::Random random(seed);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
       const std::uint64_t r = random.next();
-      if (dtype == DType::i64) {
+      if (dtype == DType::i64 || dtype == DType::u64) {
         // Also such as doubles do not tell apart.
         const std::int64_t x = r % 4 == 0   ? static_cast<std::int64_t>(r)
                                : r % 4 == 1 ? INT64_MAX - static_cast<std::int64_t>(r / 64 % 3)
@@ -68,6 +68,13 @@ struct SortCase {
     if (dtype == DType::i64) {
       auto at = [&](std::int64_t i) {
         std::int64_t x = 0;
+        std::memcpy(&x, raw.data() + 8 * (first + i), 8);
+        return x;
+      };
+      sort(at, std::less<>());
+    } else if (dtype == DType::u64) {
+      auto at = [&](std::int64_t i) {
+        std::uint64_t x = 0;
         std::memcpy(&x, raw.data() + 8 * (first + i), 8);
         return x;
       };

@@ -14,7 +14,7 @@ namespace clutch::testing {
 class RandomFunction {
  public:
   RandomFunction(std::uint64_t seed, bool with_f64, int operations) : random_(seed) {
-    inputs = {DType::f32, DType::i32, DType::i64, DType::boolean, DType::f32, DType::i32};
+    inputs = {DType::f32, DType::i32, DType::i64, DType::boolean, DType::f32, DType::i32, DType::u64};
     if (with_f64) inputs.push_back(DType::f64);
     for (std::size_t i = 0; i < inputs.size(); ++i) values_.push_back(detail::expr_input(static_cast<int>(i), inputs[i]));
     for (int i = 0; i < operations; ++i) {
@@ -22,7 +22,7 @@ class RandomFunction {
       if (with_f64 || made.dtype() != DType::f64) values_.push_back(made);
     }
     std::vector<Expr> outputs;
-    for (DType d : {DType::f32, DType::i32, DType::i64, DType::boolean, DType::f64})
+    for (DType d : {DType::f32, DType::i32, DType::i64, DType::boolean, DType::u64, DType::f64})
       for (std::size_t k = values_.size(); k-- > 0;)
         if (values_[k].dtype() == d) {
           outputs.push_back(values_[k]);
@@ -56,7 +56,8 @@ class RandomFunction {
     }
   }
   Expr step() {
-    constexpr std::array kCasts{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean};
+    constexpr std::array kCasts{DType::f32, DType::f16, DType::bf16,    DType::i8,  DType::u8,  DType::i16,
+                                DType::i32, DType::i64, DType::boolean, DType::u16, DType::u32, DType::u64};
     switch (random_.next() % 46) {
       case 0: return number() + number();
       case 1: return number() - number();

@@ -59,7 +59,7 @@ TEST(Cumsum, GroupsHaveTheModelsBits) {
         }
       }
     }
-    for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32}) {  // sums wrap in the result's dtype
+    for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::u16, DType::u32, DType::u64}) {  // sums wrap in the result's dtype
       if (level() == "smoke" && dtype != DType::i16) continue;
       const Tensor ones = full({2, 600}, 1, {.dtype = dtype, .device = device}), got = empty(ones.sizes(), {.dtype = dtype, .device = device}),
                    want = got.clone();

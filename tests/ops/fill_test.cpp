@@ -50,7 +50,8 @@ TEST(Fill, StridedViewsOfRank3) {
 
 TEST(Fill, ArangeMatchesTheModel) {
   CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64}) {
+    for (DType dtype :
+         {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::u16, DType::u32, DType::u64}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (auto [start, step] : {std::pair{0.0, 1.0}, std::pair{-3.0, 2.0}, std::pair{0.1, 0.3}}) {
         Guarded out(device, dtype, {5000}, {});

@@ -69,7 +69,7 @@ TEST(Index, TakesWhatALoopTakes) {
 TEST(Index, StoresWhatALoopStores) {
   CLUTCH_EACH_DEVICE(device) {
     const Dims sizes{4, 5, 3, 6};
-    for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i8, DType::i32}) {
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i8, DType::i32, DType::u16}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (const std::vector<Indices>& indices : lists(true)) {
         const IndexCase::Mapped mapped = IndexCase::model(sizes, indices);

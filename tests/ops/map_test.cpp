@@ -90,7 +90,8 @@ TEST(Map, EveryOperationHasTheEvaluatorsBits) {
 
 TEST(Map, LengthsAndDtypes) {
   CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean}) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean, DType::u16,
+                        DType::u32, DType::u64}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       DType traced = detail::compute_dtype(dtype, "test");
       ExprFunction f = trace([](Expr a, Expr b) { return select(a < b, a + b, a * b); }, std::array{traced, traced});

@@ -128,7 +128,7 @@ Model unique_model(const Raw& raw, DType dtype, bool sorts) {
                raw.begin() + (i + 1) * static_cast<std::ptrdiff_t>(SortCase::size_of(dtype)));
   };
   auto equal = [&](std::int64_t a, std::int64_t b) {
-    if (dtype == DType::i64) return bytes_of(a) == bytes_of(b);
+    if (dtype == DType::i64 || dtype == DType::u64) return bytes_of(a) == bytes_of(b);
     return model::value_at(raw.data(), static_cast<std::size_t>(a), dtype) == model::value_at(raw.data(), static_cast<std::size_t>(b), dtype);
   };
   Model made;

@@ -305,7 +305,7 @@ TEST(Reduce, RefusesBadInput) {
     Tensor x = zeros({3, 4}, {.device = device});
     EXPECT_EQ(code_of([&] { sum(x, {.dims = {2}}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { sum(x, {.dims = {0, -2}}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { sum(x.to(DType::c64)); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { prod(x.to(DType::c64)); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sum(x, {.dtype = {DType::c64}}); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { sum(Tensor()); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { sum(x, {.implementation = "reduce_best"}); }), ErrorCode::invalid_argument);

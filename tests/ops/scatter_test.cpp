@@ -19,7 +19,7 @@ constexpr Reduce kAll[] = {Reduce::sum, Reduce::mean, Reduce::amin, Reduce::amax
 
 TEST(Scatter, ReductionsDtypesAndDimensionsHaveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8}) {
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8, DType::u64}) {
       if (dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) continue;
       for (Reduce reduce : kAll)
         for (bool include : {true, false}) {

@@ -19,7 +19,7 @@ import torch
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2,
     "f8e8m0fnu": torch.float8_e8m0fnu, "i8": torch.int8, "u8": torch.uint8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "bool": torch.bool,
-    "c64": torch.complex64, "c128": torch.complex128,
+    "c64": torch.complex64, "c128": torch.complex128, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 PACKED_BITS = {"f6e2m3": 6, "f6e3m2": 6, "f4e2m1": 4}

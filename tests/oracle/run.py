@@ -23,7 +23,7 @@ import torch
 
 import common
 
-FAMILIES = os.environ.get("ORACLE_FAMILIES", "tensors pointwise reductions layers indices linalg sparse24 attention optim random_numbers files").split()
+FAMILIES = os.environ.get("ORACLE_FAMILIES", "tensors number_types pointwise reductions layers indices linalg sparse24 attention optim random_numbers files").split()
 
 
 RUNS_AT_ONCE = 8  # few, so that all jobs end at one time; not one, since runs of a case share programs

@@ -118,12 +118,29 @@ void add_copies(Functions& table) {
     for (std::int32_t code : c["x"].to_host<std::int32_t>()) values.push_back(decode_small_float(static_cast<std::uint16_t>(code), dtype));
     c.give(from_host(values, c["x"].sizes()));
   };
-  table["fill_"] = [](Call& c) { fill_(c["self"], c.number("value", 0)); };
+  table["fill_"] = [](Call& c) {
+    if (c.has("imaginary"))
+      fill_(c["self"], std::complex<double>(c.number("value", 0), c.number("imaginary", 0)));
+    else
+      fill_(c["self"], c.number("value", 0));
+  };
   table["arange_"] = [](Call& c) { arange_(c["self"], c.number("start", 0), c.number("step", 1)); };
   table["full"] = [](Call& c) { c.give(full(c.dims("sizes"), c.number("value", 0), tensor_options(c))); };
   table["zeros"] = [](Call& c) { c.give(zeros(c.dims("sizes"), tensor_options(c))); };
   table["empty"] = [](Call& c) { c.say("sizes", to_json(empty(c.dims("sizes"), tensor_options(c)).sizes())); };
   table["arange"] = [](Call& c) { c.give(arange(c.number("start", 0), c.number("end", 0), c.number("step", 1), tensor_options(c))); };
+}
+
+void add_complex(Functions& table) {
+  table["real"] = [](Call& c) { c.give(real(c["x"])); };
+  table["imag"] = [](Call& c) { c.give(imag(c["x"])); };
+  table["view_as_real"] = [](Call& c) { c.give(view_as_real(c["x"])); };
+  table["view_as_complex"] = [](Call& c) { c.give(view_as_complex(c["x"])); };
+  table["complex"] = [](Call& c) { c.give(complex(c["re"], c["im"])); };
+  table["conj"] = [](Call& c) { c.give(conj(c["x"])); };
+  const auto function = [](const ComplexExpr& z, const ComplexExpr& w) { return z * conj(w) + std::complex<double>(0, 1); };
+  table["map_complex"] = [function](Call& c) { c.give(map_complex(function, {c["x"], c["y"]})); };
+  table["map_complex_out"] = [function](Call& c) { map_complex_out(c["out"], function, {c["x"], c["y"]}); };
 }
 
 void add_random(Functions& table) {
@@ -241,6 +258,7 @@ void add_files(Functions& table) {
 void add_tensor_functions(Functions& table) {
   add_views(table);
   add_copies(table);
+  add_complex(table);
   add_random(table);
   add_files(table);
 }

@@ -57,10 +57,16 @@ TEST(DTypes, PromotionTable) {
   EXPECT_EQ(promote_types(DType::c64, DType::f64), DType::c128);
   EXPECT_EQ(promote_types(DType::f32, DType::c64), DType::c64);
   EXPECT_EQ(promote_types(DType::f64, DType::f32), DType::f64);
+  EXPECT_EQ(promote_types(DType::u64, DType::f16), DType::f16);
+  EXPECT_EQ(promote_types(DType::u32, DType::u32), DType::u32);
+  for (DType d : {DType::boolean, DType::u8, DType::i64, DType::u32, DType::c64})
+    EXPECT_EQ(code_of([&] { promote_types(DType::u16, d); }), ErrorCode::invalid_dtype) << name(d);
   EXPECT_EQ(code_of([] { promote_types(DType::f8e5m2, DType::f32); }), ErrorCode::invalid_dtype);
   for (int i = 0; i < kDTypeCount; ++i)
     for (int j = 0; j < kDTypeCount; ++j) {
       auto a = static_cast<DType>(i), b = static_cast<DType>(j);
+      auto lone = [](DType d) { return d == DType::u16 || d == DType::u32 || d == DType::u64; };
+      if (a != b && ((lone(a) && !is_floating(b)) || (lone(b) && !is_floating(a)))) continue;
       if ((is_floating(a) && bits(a) <= 8) || (is_floating(b) && bits(b) <= 8)) continue;
       EXPECT_EQ(promote_types(a, b), promote_types(b, a)) << name(a) << ' ' << name(b);
     }

@@ -55,6 +55,7 @@ std::vector<Call> pointwise_rows() {
   rows.push_back(ROW(#op, op(no, x))), rows.push_back(ROW(#op, op(no, 2))), rows.push_back(ROW(#op "_out", op##_out(no, x, x))); \
   rows.push_back(ROW(#op "_", op##_(no, x))), rows.push_back(ROW(#op "_", op##_(no, 2)));
   UNARY(neg)
+  UNARY(conj)
   UNARY(abs)
   UNARY(sign)
   UNARY(square)
@@ -153,6 +154,7 @@ std::vector<Call> op_rows() {
   const sparse::SemiStructured none;
   const Generator generator;
   const auto minus = [](Expr a) { return -a; };
+  const auto conjugate = [](const ComplexExpr& z) { return conj(z); };
   return {
       ROW("addcdiv", addcdiv(no, x, x)),
       ROW("addcdiv_out", addcdiv_out(no, x, x, x)),
@@ -211,6 +213,16 @@ std::vector<Call> op_rows() {
       ROW("map_out", map_out(no, minus, {x})),
       ROW("map_out", map_out(x, minus, {no})),
       ROW("map_dtype", map_dtype(f, 7, List{x})),
+      ROW("real", real(no)),
+      ROW("imag", imag(x)),
+      ROW("view_as_real", view_as_real(x)),
+      ROW("view_as_complex", view_as_complex(x)),
+      ROW("complex", complex(x, no)),
+      ROW("complex_out", complex_out(x, x, x)),
+      ROW("map_complex", map_complex(conjugate, {no})),
+      ROW("map_complex", map_complex(conjugate, {x}, {.dtype = DType::f32})),
+      ROW("map_complex_out", map_complex_out(x, conjugate, {c})),
+      ROW("fill_", fill_(x, std::complex<double>(1, 1))),
       ROW("traced_dtypes", traced_dtypes(List{no})),
       ROW("map_backward", map_backward(List{x}, f, List{no})),
       ROW("map_backward", map_backward(List{}, f, List{x})),

@@ -117,6 +117,9 @@ inline double value_at(const void* data, std::size_t i, DType dtype) {
     case DType::i16: return get(std::int16_t{});
     case DType::i32: return get(std::int32_t{});
     case DType::i64: return static_cast<double>(get(std::int64_t{}));
+    case DType::u16: return get(std::uint16_t{});
+    case DType::u32: return get(std::uint32_t{});
+    case DType::u64: return static_cast<double>(get(std::uint64_t{}));
     default: throw std::logic_error("value_at: dtype");
   }
 }
@@ -144,6 +147,9 @@ inline void store_at(void* data, std::size_t i, DType dtype, double x, Overflow 
     case DType::i16: put(whole(std::int16_t{})); break;
     case DType::i32: put(whole(std::int32_t{})); break;
     case DType::i64: put(whole(std::int64_t{})); break;
+    case DType::u16: put(whole(std::uint16_t{})); break;
+    case DType::u32: put(whole(std::uint32_t{})); break;
+    case DType::u64: put(whole(std::uint64_t{})); break;
     case DType::boolean: put(static_cast<std::uint8_t>(x != 0)); break;
     default: throw std::logic_error("store_at: dtype");
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/complex.hpp>
 #include <clutch/pointwise.hpp>
 
 #include "ops/map_plan.hpp"
@@ -13,25 +14,37 @@ namespace {
 using Inputs = std::span<const Tensor* const>;
 using Scalars = std::span<const Scalar>;
 using Build = Expr (*)(std::span<const Expr>);
+using BuildComplex = detail::ComplexResult (*)(std::span<const ComplexExpr>);
 
 /// One named op with its functions by the dtypes of operands. Each function is traced at first use and kept.
 class Pointwise {
  public:
-  constexpr Pointwise(const char* name, Build build) : name_(name), build_(build) {}
+  constexpr Pointwise(const char* name, Build build, BuildComplex build_complex = nullptr) : name_(name), build_(build), build_complex_(build_complex) {}
 
   Tensor call(Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
     detail::OpName named(name_);
     std::vector<Tensor> tensors = list(inputs);
+    if (has_complex(inputs)) return complex_call(nullptr, tensors, scalars, options, stream);
     const ExprFunction& f = function(tensors, scalars);
     return std::move(detail::map_traced({}, f, tensors, values(f, scalars), options, stream)[0]);
   }
   void call_out(const Tensor& out, Inputs inputs, Scalars scalars, const MapOptions& options, const Stream& stream) {
     std::vector<Tensor> tensors = list(inputs);
+    if (has_complex(inputs)) return void(complex_call(&out, tensors, scalars, options, stream));
     const ExprFunction& f = function(tensors, scalars);
     detail::map_traced(std::span(&out, 1), f, tensors, values(f, scalars), options, stream);
   }
 
  private:
+  static bool has_complex(Inputs inputs) {
+    return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return t->defined() && is_complex(t->dtype()); });
+  }
+  Tensor complex_call(const Tensor* out, std::span<const Tensor> tensors, Scalars scalars, const MapOptions& options, const Stream& stream) const {
+    if (!build_complex_) throw Error(ErrorCode::invalid_dtype, name_, "inputs must be real, got a complex one");
+    std::vector<ComplexExpr> operands = detail::complex_inputs(tensors, name_);
+    for (const Scalar& s : scalars) operands.emplace_back(param(s.value()));
+    return detail::map_complex(out, build_complex_(operands), tensors, options, stream, name_);
+  }
   static std::vector<Tensor> list(Inputs inputs) {
     std::vector<Tensor> tensors;
     for (const Tensor* t : inputs) tensors.push_back(*t);
@@ -49,15 +62,16 @@ class Pointwise {
       case DType::f64: return 1;
       case DType::i32: return 2;
       case DType::i64: return 3;
-      default: return 4;
+      case DType::u64: return 4;
+      default: return 5;
     }
   }
 
   const ExprFunction& function(std::span<const Tensor> inputs, Scalars scalars) {
     std::vector<DType> dtypes = traced_dtypes(inputs);
     std::size_t slot = 0;
-    for (DType d : dtypes) slot = slot * 7 + digit(d);
-    for (const Scalar& s : scalars) slot = slot * 7 + 5 + s.is_whole();
+    for (DType d : dtypes) slot = slot * kDigits + digit(d);
+    for (const Scalar& s : scalars) slot = slot * kDigits + 6 + s.is_whole();
     auto& place = functions_[slot];
     if (const ExprFunction* found = place.load(std::memory_order_acquire)) return *found;
     std::vector<Expr> operands;
@@ -76,19 +90,51 @@ class Pointwise {
 
   const char* name_;
   Build build_;
-  std::array<std::atomic<const ExprFunction*>, 7 * 7 * 7> functions_{};
+  BuildComplex build_complex_;
+  static constexpr std::size_t kDigits = 8;  ///< traced dtypes, and kinds of scalars
+  std::array<std::atomic<const ExprFunction*>, kDigits * kDigits * kDigits> functions_{};
 };
 
 }  // namespace
 
 // In these lines x, or a and b, are the operands.
-#define CLUTCH_POINTWISE_1(name, expression)                                                             \
+#define CLUTCH_REAL_1(name, expression)             \
+  Pointwise op(#name, [](std::span<const Expr> v) { \
+    const Expr& x = v[0];                           \
+    return Expr(expression);                        \
+  })
+#define CLUTCH_COMPLEX_1(name, expression)        \
+  Pointwise op(                                   \
+      #name,                                      \
+      [](std::span<const Expr> v) {               \
+        const Expr& x = v[0];                     \
+        return Expr(expression);                  \
+      },                                          \
+      [](std::span<const ComplexExpr> v) {        \
+        const ComplexExpr& x = v[0];              \
+        return detail::ComplexResult(expression); \
+      })
+#define CLUTCH_REAL_2(name, expression)             \
+  Pointwise op(#name, [](std::span<const Expr> v) { \
+    const Expr &a = v[0], &b = v[1];                \
+    return Expr(expression);                        \
+  })
+#define CLUTCH_COMPLEX_2(name, expression)        \
+  Pointwise op(                                   \
+      #name,                                      \
+      [](std::span<const Expr> v) {               \
+        const Expr &a = v[0], &b = v[1];          \
+        return Expr(expression);                  \
+      },                                          \
+      [](std::span<const ComplexExpr> v) {        \
+        const ComplexExpr &a = v[0], &b = v[1];   \
+        return detail::ComplexResult(expression); \
+      })
+// `numbers`: REAL, or COMPLEX where the expression has a meaning for complex operands, too.
+#define CLUTCH_POINTWISE_1(name, numbers, expression)                                                    \
   namespace {                                                                                            \
   Pointwise& op_##name() {                                                                               \
-    static Pointwise op(#name, [](std::span<const Expr> operands) {                                      \
-      const Expr& x = operands[0];                                                                       \
-      return Expr(expression);                                                                           \
-    });                                                                                                  \
+    static CLUTCH_##numbers##_1(name, expression);                                                       \
     return op;                                                                                           \
   }                                                                                                      \
   }                                                                                                      \
@@ -106,13 +152,10 @@ class Pointwise {
     name##_out(self, self, options, stream);                                                             \
   }
 
-#define CLUTCH_POINTWISE_2(name, expression)                                                                              \
+#define CLUTCH_POINTWISE_2(name, numbers, expression)                                                                     \
   namespace {                                                                                                             \
   Pointwise& op_##name() {                                                                                                \
-    static Pointwise op(#name, [](std::span<const Expr> operands) {                                                       \
-      const Expr &a = operands[0], &b = operands[1];                                                                      \
-      return Expr(expression);                                                                                            \
-    });                                                                                                                   \
+    static CLUTCH_##numbers##_2(name, expression);                                                                        \
     return op;                                                                                                            \
   }                                                                                                                       \
   }                                                                                                                       \
@@ -139,60 +182,60 @@ class Pointwise {
     op_##name().call_out(self, inputs, std::span(&b, 1), options, stream);                                                \
   }
 
-CLUTCH_POINTWISE_1(neg, -x)
-CLUTCH_POINTWISE_1(abs, abs(x))
-CLUTCH_POINTWISE_1(sign, sign(x))
-CLUTCH_POINTWISE_1(square, square(x))
-CLUTCH_POINTWISE_1(reciprocal, reciprocal(x))
-CLUTCH_POINTWISE_1(sqrt, sqrt(x))
-CLUTCH_POINTWISE_1(rsqrt, rsqrt(x))
-CLUTCH_POINTWISE_1(exp, exp(x))
-CLUTCH_POINTWISE_1(exp2, exp2(x))
-CLUTCH_POINTWISE_1(expm1, expm1(x))
-CLUTCH_POINTWISE_1(log, log(x))
-CLUTCH_POINTWISE_1(log2, log2(x))
-CLUTCH_POINTWISE_1(log1p, log1p(x))
-CLUTCH_POINTWISE_1(tanh, tanh(x))
-CLUTCH_POINTWISE_1(sigmoid, sigmoid(x))
-CLUTCH_POINTWISE_1(erf, erf(x))
-CLUTCH_POINTWISE_1(sin, sin(x))
-CLUTCH_POINTWISE_1(cos, cos(x))
-CLUTCH_POINTWISE_1(floor, floor(x))
-CLUTCH_POINTWISE_1(ceil, ceil(x))
-CLUTCH_POINTWISE_1(trunc, trunc(x))
-CLUTCH_POINTWISE_1(round, round(x))
-CLUTCH_POINTWISE_1(relu, relu(x))
-CLUTCH_POINTWISE_1(silu, silu(x))
-CLUTCH_POINTWISE_1(softplus, softplus(x))
-CLUTCH_POINTWISE_1(bitwise_not, ~x)
-CLUTCH_POINTWISE_1(logical_not, !x)
-CLUTCH_POINTWISE_1(isnan, isnan(x))
-CLUTCH_POINTWISE_1(isinf, isinf(x))
-CLUTCH_POINTWISE_1(isfinite, isfinite(x))
+CLUTCH_POINTWISE_1(neg, COMPLEX, -x)
+CLUTCH_POINTWISE_1(abs, COMPLEX, abs(x))
+CLUTCH_POINTWISE_1(sign, REAL, sign(x))
+CLUTCH_POINTWISE_1(square, COMPLEX, square(x))
+CLUTCH_POINTWISE_1(reciprocal, COMPLEX, reciprocal(x))
+CLUTCH_POINTWISE_1(sqrt, REAL, sqrt(x))
+CLUTCH_POINTWISE_1(rsqrt, REAL, rsqrt(x))
+CLUTCH_POINTWISE_1(exp, COMPLEX, exp(x))
+CLUTCH_POINTWISE_1(exp2, REAL, exp2(x))
+CLUTCH_POINTWISE_1(expm1, REAL, expm1(x))
+CLUTCH_POINTWISE_1(log, REAL, log(x))
+CLUTCH_POINTWISE_1(log2, REAL, log2(x))
+CLUTCH_POINTWISE_1(log1p, REAL, log1p(x))
+CLUTCH_POINTWISE_1(tanh, REAL, tanh(x))
+CLUTCH_POINTWISE_1(sigmoid, REAL, sigmoid(x))
+CLUTCH_POINTWISE_1(erf, REAL, erf(x))
+CLUTCH_POINTWISE_1(sin, REAL, sin(x))
+CLUTCH_POINTWISE_1(cos, REAL, cos(x))
+CLUTCH_POINTWISE_1(floor, REAL, floor(x))
+CLUTCH_POINTWISE_1(ceil, REAL, ceil(x))
+CLUTCH_POINTWISE_1(trunc, REAL, trunc(x))
+CLUTCH_POINTWISE_1(round, REAL, round(x))
+CLUTCH_POINTWISE_1(relu, REAL, relu(x))
+CLUTCH_POINTWISE_1(silu, REAL, silu(x))
+CLUTCH_POINTWISE_1(softplus, REAL, softplus(x))
+CLUTCH_POINTWISE_1(bitwise_not, REAL, ~x)
+CLUTCH_POINTWISE_1(logical_not, REAL, !x)
+CLUTCH_POINTWISE_1(isnan, REAL, isnan(x))
+CLUTCH_POINTWISE_1(isinf, REAL, isinf(x))
+CLUTCH_POINTWISE_1(isfinite, COMPLEX, isfinite(x))
 
-CLUTCH_POINTWISE_2(add, a + b)
-CLUTCH_POINTWISE_2(sub, a - b)
-CLUTCH_POINTWISE_2(mul, a* b)
-CLUTCH_POINTWISE_2(div, a / b)
-CLUTCH_POINTWISE_2(floor_divide, floor_div(a, b))
-CLUTCH_POINTWISE_2(trunc_divide, trunc_div(a, b))
-CLUTCH_POINTWISE_2(remainder, floor_mod(a, b))
-CLUTCH_POINTWISE_2(fmod, trunc_mod(a, b))
-CLUTCH_POINTWISE_2(pow, pow(a, b))
-CLUTCH_POINTWISE_2(minimum, min(a, b))
-CLUTCH_POINTWISE_2(maximum, max(a, b))
-CLUTCH_POINTWISE_2(eq, a == b)
-CLUTCH_POINTWISE_2(ne, a != b)
-CLUTCH_POINTWISE_2(lt, a < b)
-CLUTCH_POINTWISE_2(le, a <= b)
-CLUTCH_POINTWISE_2(gt, a > b)
-CLUTCH_POINTWISE_2(ge, a >= b)
-CLUTCH_POINTWISE_2(bitwise_and, a& b)
-CLUTCH_POINTWISE_2(bitwise_or, a | b)
-CLUTCH_POINTWISE_2(bitwise_xor, a ^ b)
-CLUTCH_POINTWISE_2(logical_and, (a != 0) & (b != 0))
-CLUTCH_POINTWISE_2(logical_or, (a != 0) | (b != 0))
-CLUTCH_POINTWISE_2(logical_xor, (a != 0) ^ (b != 0))
+CLUTCH_POINTWISE_2(add, COMPLEX, a + b)
+CLUTCH_POINTWISE_2(sub, COMPLEX, a - b)
+CLUTCH_POINTWISE_2(mul, COMPLEX, a* b)
+CLUTCH_POINTWISE_2(div, COMPLEX, a / b)
+CLUTCH_POINTWISE_2(floor_divide, REAL, floor_div(a, b))
+CLUTCH_POINTWISE_2(trunc_divide, REAL, trunc_div(a, b))
+CLUTCH_POINTWISE_2(remainder, REAL, floor_mod(a, b))
+CLUTCH_POINTWISE_2(fmod, REAL, trunc_mod(a, b))
+CLUTCH_POINTWISE_2(pow, REAL, pow(a, b))
+CLUTCH_POINTWISE_2(minimum, REAL, min(a, b))
+CLUTCH_POINTWISE_2(maximum, REAL, max(a, b))
+CLUTCH_POINTWISE_2(eq, COMPLEX, a == b)
+CLUTCH_POINTWISE_2(ne, COMPLEX, a != b)
+CLUTCH_POINTWISE_2(lt, REAL, a < b)
+CLUTCH_POINTWISE_2(le, REAL, a <= b)
+CLUTCH_POINTWISE_2(gt, REAL, a > b)
+CLUTCH_POINTWISE_2(ge, REAL, a >= b)
+CLUTCH_POINTWISE_2(bitwise_and, REAL, a& b)
+CLUTCH_POINTWISE_2(bitwise_or, REAL, a | b)
+CLUTCH_POINTWISE_2(bitwise_xor, REAL, a ^ b)
+CLUTCH_POINTWISE_2(logical_and, REAL, (a != 0) & (b != 0))
+CLUTCH_POINTWISE_2(logical_or, REAL, (a != 0) | (b != 0))
+CLUTCH_POINTWISE_2(logical_xor, REAL, (a != 0) ^ (b != 0))
 
 namespace {
 
@@ -229,11 +272,13 @@ Pointwise& op_lerp() {
 
 /// The number is the first operand: a - x and a / x.
 Pointwise& op_sub_from() {
-  static Pointwise op("sub", [](std::span<const Expr> v) { return v[1] - v[0]; });
+  static Pointwise op(
+      "sub", [](std::span<const Expr> v) { return v[1] - v[0]; }, [](std::span<const ComplexExpr> v) { return detail::ComplexResult(v[1] - v[0]); });
   return op;
 }
 Pointwise& op_div_into() {
-  static Pointwise op("div", [](std::span<const Expr> v) { return v[1] / v[0]; });
+  static Pointwise op(
+      "div", [](std::span<const Expr> v) { return v[1] / v[0]; }, [](std::span<const ComplexExpr> v) { return detail::ComplexResult(v[1] / v[0]); });
   return op;
 }
 

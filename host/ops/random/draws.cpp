@@ -30,7 +30,10 @@ std::int64_t largest_whole(DType dtype, const char* op) {
     case DType::u8: return UINT8_MAX;
     case DType::i16: return INT16_MAX;
     case DType::i32: return INT32_MAX;
-    case DType::i64: return INT64_MAX;
+    case DType::i64:
+    case DType::u64: return INT64_MAX;
+    case DType::u16: return UINT16_MAX;
+    case DType::u32: return UINT32_MAX;
     case DType::f32: return std::int64_t{1} << 24;
     case DType::f64: return std::int64_t{1} << 53;
     case DType::f16: return std::int64_t{1} << 11;
@@ -39,7 +42,7 @@ std::int64_t largest_whole(DType dtype, const char* op) {
   }
 }
 std::int64_t least_whole(DType dtype, std::int64_t largest) {
-  if (dtype == DType::boolean || dtype == DType::u8) return 0;
+  if (!detail::kDTypes[static_cast<std::size_t>(dtype)].is_signed) return 0;
   return is_integral(dtype) ? -largest - 1 : -largest;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named reductions, composed of reduce, rowwise and map.
+#include <clutch/complex.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/rowwise.hpp>
@@ -32,6 +33,27 @@ Tensor by_name(const char* name, Reduce op, const Tensor* out, const Tensor& x, 
   return reduced(out, op, detail::identity(traced_dtypes(inputs)[0]), inputs, options, stream);
 }
 
+/// Sums and means of complex tensors are those of their parts.
+Tensor by_parts(const char* name, Reduce op, const Tensor* out, const Tensor& x, const ReduceOptions& options, const Stream& stream) {
+  if (!x.defined() || !is_complex(x.dtype())) return by_name(name, op, out, x, options, stream);
+  detail::OpName named(name);
+  if (!options.after.empty()) throw Error(ErrorCode::invalid_argument, name, "`after` must be left out for a complex tensor, got one");
+  const DType dtype = out ? out->dtype() : options.dtype.value_or(x.dtype());
+  if (!is_complex(dtype) || dtype != x.dtype())
+    throw Error(ErrorCode::invalid_dtype, name,
+                fmt::format("the result of a complex tensor must have its dtype {}, got {}", clutch::name(x.dtype()), clutch::name(dtype)));
+  ReduceOptions of_parts = options;
+  of_parts.dtype = {};
+  if (out) {
+    reduce_out(
+        real(*out), op, [](Expr v) { return v; }, {real(x)}, of_parts, stream);
+    reduce_out(
+        imag(*out), op, [](Expr v) { return v; }, {imag(x)}, of_parts, stream);
+    return *out;
+  }
+  return complex(by_name(name, op, nullptr, real(x), of_parts, stream), by_name(name, op, nullptr, imag(x), of_parts, stream), stream);
+}
+
 ReduceOptions keeping(const ReduceOptions& options) {
   ReduceOptions kept = options;
   kept.keepdim = true;
@@ -47,8 +69,8 @@ ReduceOptions keeping(const ReduceOptions& options) {
   Tensor name(const Tensor& x, const ReduceOptions& options, const Stream& stream) { return make(#name, op, nullptr, x, options, stream); } \
   void name##_out(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream) { make(#name "_out", op, &out, x, options, stream); }
 
-CLUTCH_REDUCTION(sum, by_name, Reduce::sum)
-CLUTCH_REDUCTION(mean, by_name, Reduce::mean)
+CLUTCH_REDUCTION(sum, by_parts, Reduce::sum)
+CLUTCH_REDUCTION(mean, by_parts, Reduce::mean)
 CLUTCH_REDUCTION(prod, by_name, Reduce::prod)
 CLUTCH_REDUCTION(amin, by_name, Reduce::amin)
 CLUTCH_REDUCTION(amax, by_name, Reduce::amax)

@@ -44,7 +44,7 @@ CLUTCH_API void addcdiv_(const Tensor& self, const Tensor& tensor1, const Tensor
                          const AddcOptions& options = {}, const Stream& stream = {});
 
 /// Computes input + value * tensor1 * tensor2 element by element, rounded in the order of options.order.
-/// Dtypes: as addcdiv, and i8 u8 i16 i32 i64, which wrap; `value` is truncated for them. bool is an Error.
+/// Dtypes: as addcdiv, and integers, which wrap; `value` is truncated for them. bool is an Error.
 /// All else as addcdiv. Source: torch.addcmul of PyTorch 2.12.
 CLUTCH_API Tensor addcmul(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2,
                           const AddcOptions& options = {}, const Stream& stream = {});

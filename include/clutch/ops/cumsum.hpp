@@ -17,8 +17,8 @@ struct CumsumOptions {
 /// Sums of the elements up to each one along a dimension. The gradient is the cumsum of the result's gradient with
 /// `reverse` the other way.
 /// Shapes: x any, of rank 0 as of one dimension; the result has x's shape.
-/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; i64 i32 i16 i8 u8 bool -> accumulated in
-///   i64, which wraps.
+/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; integers and bool -> accumulated
+///   in i64, which wraps.
 /// In place: the result may be x if it has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout. Elements go in groups of 16, whose sums are made by
 ///   doubling (of 1, 2, 4, 8 neighbours), groups in blocks of 2048, groups one after another, blocks one after another.

@@ -33,7 +33,7 @@ struct IndexPutOptions {
 /// Stores values where index() would read them; other elements of self stay as they are.
 /// Shapes: values broadcast to the shape of index(self, indices); the result has self's shape.
 /// Dtypes: self of whole bytes, values of its dtype. accumulate: f64 f32 f16 bf16 -> added up in f32, f64 for f64,
-///   rounded once; i64 i32 i16 i8 u8, which wrap.
+///   rounded once; integers, which wrap.
 /// Repeated indices: the last one in row-major order holds. accumulate: self first, then values in row-major order.
 /// Bad contents: values whose index is out of range are left out.
 /// Determinism: bit-equal on every device and for every layout. No atomics.

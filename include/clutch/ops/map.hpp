@@ -17,10 +17,10 @@ struct MapOptions {
 
 /// Computes a traced function of broadcast tensors, element by element, in one launch.
 /// Shapes: the inputs broadcast to the shape of every output. At most 24 tensors and positions in one call.
-/// Dtypes: f64 f32 f16 bf16, integers and bool, mixed as they come; traced as f64, f32 (f16 and bf16, too), i64, i32
-///   (i8, u8 and i16, too) and boolean. A rank-0 floating input counts only by its kind, as in PyTorch. Results are
-///   cast once to the outputs' dtypes, by the rules of clutch::cast, but integers and f64 go to f16 and bf16 by way of
-///   f32.
+/// Dtypes: f64 f32 f16 bf16, integers and bool, mixed as they come; traced as f64, f32 (f16 and bf16, too), u64, i64
+///   (u32, too), i32 (i8, u8, i16 and u16, too) and boolean. A rank-0 floating input counts only by its kind, as in
+///   PyTorch. Results are cast once to the outputs' dtypes, by the rules of clutch::cast, but integers and f64 go to
+///   f16 and bf16 by way of f32.
 /// In place: an output may be any of the inputs, element for element; outputs must not overlap each other or captured
 ///   tensors.
 /// Determinism: bit-equal on every device for equal dtypes (see clutch/expr.hpp), whatever the layout.

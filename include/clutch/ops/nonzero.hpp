@@ -14,7 +14,7 @@ struct NonzeroOptions {
 
 /// Indices of the elements that are not 0, in row-major order.
 /// Shapes: x any; result (count, rank of x).
-/// Dtypes: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool c64 c128; the result is i64. NaN is not 0, -0 is.
+/// Dtypes: f64 f32 f16 bf16, integers, bool, c64 and c128; the result is i64. NaN is not 0, -0 is.
 /// Determinism: the result is unique. No atomics.
 /// Scratch: a count for each 256 elements at most; a copy of x where it is not contiguous.
 /// Errors: invalid_dtype; invalid_argument and not_supported for an implementation; capturing, as the size of the

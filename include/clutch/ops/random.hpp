@@ -121,9 +121,9 @@ CLUTCH_API void exponential_(const Tensor& self, double lambda = 1, const DrawOp
 /// Source: torch.randperm of PyTorch 2.12.
 CLUTCH_API Tensor randperm(std::int64_t n, const PermutationOptions& options = {}, const Stream& stream = {});
 
-/// A new tensor of uniform_ in [0, 1).
+/// A new tensor of uniform_ in [0, 1); of c64 and c128 both parts are.
 CLUTCH_API Tensor rand(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
-/// A new tensor of normal_ with mean 0 and standard deviation 1.
+/// A new tensor of normal_ with mean 0 and standard deviation 1; of c64 and c128 each part has 1 / sqrt 2.
 CLUTCH_API Tensor randn(const Dims& sizes, const RandomOptions& options = {}, const Stream& stream = {});
 
 }}  // namespace clutch::v0

@@ -25,7 +25,7 @@ struct ReduceOptions {
 /// reduce(Reduce::sum, [](Expr x) { return x * x; }, x, {.dims = {-1}}).
 /// Shapes: the inputs broadcast; the result has the dimensions that are not reduced. At most 8 inputs and 4 positions,
 ///   which are those of the broadcast shape. Inputs of rank 0 count as of one dimension.
-/// Dtypes: as map's inputs. Floats are f64 f32 f16 bf16; integers i64 i32 i16 i8 u8.
+/// Dtypes: as map's inputs. Floats are f64 f32 f16 bf16; integers i64 i32 i16 i8 u64 u32 u16 u8.
 ///   sum and prod: floats accumulate in f32 (f64 for f64), integers and bool in i64, which wraps.
 ///   mean: floats likewise; integers and bool are made f32 first, so that no mean wraps, whatever `dtype` is.
 ///   amin and amax: in the dtype that map() traces. any and all: boolean.
@@ -70,7 +70,8 @@ void reduce_out(const Tensor& out, Reduce op, F&& f, const Tensor (&inputs)[kInp
 }
 
 /// The reductions by name, of the elements themselves. Out forms write into the caller's tensor, of the result's shape,
-/// any strides and any dtype that `dtype` may name; it shares no memory with x.
+/// any strides and any dtype that `dtype` may name; it shares no memory with x. sum and mean take c64 and c128, part by
+/// part.
 CLUTCH_API Tensor sum(const Tensor& x, const ReduceOptions& options = {}, const Stream& stream = {});
 CLUTCH_API void sum_out(const Tensor& out, const Tensor& x, const ReduceOptions& options = {},
                         const Stream& stream = {});

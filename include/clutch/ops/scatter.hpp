@@ -42,10 +42,10 @@ struct ScatterOptions {
 /// src[i, j, ...] for dim 0, and so on. Elements of self that are not named stay as they are.
 /// Shapes: index, src and self have one rank; index is no longer than src, nor than self in the other dimensions; the
 ///   result has self's shape.
-/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; i64 i32 i16 i8 u8, which wrap; src has
+/// Dtypes: f64 f32 f16 bf16 -> accumulated in f32, f64 for f64, rounded once; integers, which wrap; src has
 ///   self's dtype; index i32 or i64.
 /// Means: of the elements that go to one of self, and of that one if it counts. Those of integers are rounded down;
-///   their sum is an i64, so that those of i32, i16, i8 and u8 do not wrap, as PyTorch's do.
+///   their sum has 64 bits, so that those of narrower ones do not wrap, as PyTorch's do.
 /// NaN: amin and amax give NaN if there is one. Zeros: they count 0 and -0 as equal and give the last one.
 /// Determinism: bit-equal on every device and for every layout: self first, then src in the order of the index along
 ///   `dim`. No atomics.

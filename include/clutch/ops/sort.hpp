@@ -22,7 +22,7 @@ struct SortOptions {
 /// Order: NaN counts as larger than all else: it comes last, and first if `descending`. All NaN are equal, and so are
 ///   -0 and 0. Equal elements keep their order, also if `descending`.
 /// Shapes: x any; both results have x's shape. A tensor of rank 0 is a line of one element.
-/// Dtypes: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool; f64 also on devices without fp64. Values keep their bits, those of
+/// Dtypes: f64 f32 f16 bf16, integers and bool; f64 also on devices without fp64. Values keep their bits, those of
 ///   NaN and -0, too; true is 1.
 /// Determinism: the result is unique.
 /// Scratch: 24 bytes an element at most, 48 of f64 and i64; a copy of x where its lines are not contiguous.

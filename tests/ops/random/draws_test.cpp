@@ -19,7 +19,8 @@ __extension__ typedef unsigned __int128 Wide;
 /// All dtypes; by day those whose stores differ most, as each is a program to build.
 std::vector<DType> whole_dtypes() {
   if (level() == "smoke") return {DType::boolean, DType::u8, DType::i64, DType::f32, DType::bf16};
-  return {DType::boolean, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::f32, DType::f64, DType::f16, DType::bf16};
+  return {DType::boolean, DType::i8,  DType::u8,   DType::i16, DType::i32, DType::i64, DType::f32,
+          DType::f64,     DType::f16, DType::bf16, DType::u16, DType::u32, DType::u64};
 }
 
 /// 64 random bits of the first n elements of a seed: the words that numbers of f64 take, from those of rand().
@@ -81,14 +82,19 @@ TEST(Draws, WholeNumbersOfEveryDtypeFillTheirRangeEvenly) {
       const std::vector<double> all = values(t);
       const double largest = *std::max_element(all.begin(), all.end()), least = *std::min_element(all.begin(), all.end());
       EXPECT_GE(least, 0) << name(dtype);
-      const double limit = dtype == DType::boolean ? 1 : dtype == DType::i8 ? 127 : dtype == DType::u8 ? 255 : dtype == DType::i16 ? 32767 : 0;
+      const double limit = dtype == DType::boolean ? 1
+                           : dtype == DType::i8    ? 127
+                           : dtype == DType::u8    ? 255
+                           : dtype == DType::i16   ? 32767
+                           : dtype == DType::u16   ? 65535
+                                                   : 0;
       if (limit > 0) {
         EXPECT_EQ(largest, limit) << name(dtype);
       }
       if (dtype == DType::bf16) {
         EXPECT_EQ(largest, 256);
       }
-      if (dtype == DType::i64) {
+      if (dtype == DType::i64 || dtype == DType::u64) {
         EXPECT_GT(largest, 9e18);
       }
     }
