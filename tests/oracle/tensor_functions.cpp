@@ -136,8 +136,20 @@ void add_complex(Functions& table) {
   table["imag"] = [](Call& c) { c.give(imag(c["x"])); };
   table["view_as_real"] = [](Call& c) { c.give(view_as_real(c["x"])); };
   table["view_as_complex"] = [](Call& c) { c.give(view_as_complex(c["x"])); };
-  table["complex"] = [](Call& c) { c.give(complex(c["re"], c["im"])); };
-  table["conj"] = [](Call& c) { c.give(conj(c["x"])); };
+  table["complex"] = [](Call& c) {
+    const Tensor made = complex(c["re"], c["im"]), out = made.clone();
+    complex_out(out, c["re"], c["im"]);
+    c.give(made.to_bytes() == out.to_bytes() ? made : Tensor());
+  };
+  table["conj"] = [](Call& c) {
+    if (c.text("form") == "new") return c.give(conj(c["x"]));
+    const Tensor made = c["x"].clone();
+    if (c.text("form") == "out")
+      conj_out(made, c["x"]);
+    else
+      conj_(made);
+    c.give(made);
+  };
   const auto function = [](const ComplexExpr& z, const ComplexExpr& w) { return z * conj(w) + std::complex<double>(0, 1); };
   table["map_complex"] = [function](Call& c) { c.give(map_complex(function, {c["x"], c["y"]})); };
   table["map_complex_out"] = [function](Call& c) { map_complex_out(c["out"], function, {c["x"], c["y"]}); };
