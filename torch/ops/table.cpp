@@ -32,6 +32,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_linear_algebra(table);
   add_recurrent(table);
   add_optimizers(table);
+  add_convolutions(table);
   add_host_ops(table);
 }
 

@@ -122,6 +122,7 @@ void add_attention(OpTable& table);
 void add_linear_algebra(OpTable& table);
 void add_recurrent(OpTable& table);
 void add_optimizers(OpTable& table);
+void add_convolutions(OpTable& table);
 void add_host_ops(OpTable& table);
 
 }  // namespace torch_clutch
