@@ -6,6 +6,7 @@ from collections import namedtuple
 import torch
 
 from . import dlpack as _dlpack
+from .graphs import make_graphed_callables  # noqa: F401
 from .warm_up import warm_up  # noqa: F401
 
 _C = torch.ops.clutch
