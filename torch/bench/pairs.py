@@ -10,23 +10,33 @@ def synchronize():
     torch.accelerator.synchronize()
 
 
-def seconds(call, times):
+class Took:
+    """Seconds of the clock, and of all cores for this process: on a machine with other work the second one is what a way costs."""
+
+    def __init__(self, clock, cores):
+        self.clock, self.cores = clock, cores
+
+    def __add__(self, other):
+        return Took(self.clock + other.clock, self.cores + other.cores)
+
+
+def took(call, times):
     synchronize()
-    begin = time.perf_counter()
+    clock, cores = time.perf_counter(), time.process_time()
     for _ in range(times):
         call()
     synchronize()
-    return (time.perf_counter() - begin) / times
+    return Took((time.perf_counter() - clock) / times, (time.process_time() - cores) / times)
 
 
 def times_for(call, least):
     """How many calls take at least that many seconds."""
     times = 1
     while True:
-        took = seconds(call, times) * times
-        if took >= least:
+        passed = took(call, times).clock * times
+        if passed >= least:
             return times
-        times = max(times + 1, min(times * 10, int(times * 1.2 * least / max(took, 1e-9))))
+        times = max(times + 1, min(times * 10, int(times * 1.2 * least / max(passed, 1e-9))))
 
 
 def interval(samples):
@@ -45,19 +55,25 @@ def interval(samples):
 def compare(ours, theirs, pairs=9, least=0.2, pause=0.01):
     """Medians of both, and of their ratio (theirs over ours: above 1 we win) with its interval."""
     counts = (times_for(ours, least), times_for(theirs, least))
-    mine, other, ratios = [], [], []
+    mine, other = [], []
 
     def timed(call, times):
         time.sleep(pause)  # threads that spin after their work come to rest
-        return seconds(call, times)
+        return took(call, times)
 
     for _ in range(pairs):
         a = timed(ours, counts[0])
         b = timed(theirs, counts[1])
         b += timed(theirs, counts[1])
         a += timed(ours, counts[0])
-        mine.append(a / 2)
-        other.append(b / 2)
-        ratios.append(b / a)
+        mine.append(a)
+        other.append(b)
+
+    def middle(of, what):
+        return statistics.median(getattr(t, what) / 2 for t in of)
+
+    ratios = [b.clock / a.clock for a, b in zip(mine, other)]
     low, high = interval(ratios)
-    return dict(ours=statistics.median(mine), theirs=statistics.median(other), ratio=statistics.median(ratios), low=low, high=high, pairs=pairs)
+    return dict(ours=middle(mine, "clock"), theirs=middle(other, "clock"), ratio=statistics.median(ratios), low=low, high=high, pairs=pairs,
+                ours_cores=middle(mine, "cores"), theirs_cores=middle(other, "cores"),
+                cores_ratio=statistics.median(b.cores / max(a.cores, 1e-9) for a, b in zip(mine, other)))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times steps of networks and single ops on `clutch` beside PyTorch's own CPU device: scripts/test --torch --bench [--filter REGEX] [--pairs N] [--json FILE] [--list]
 
-A row is one case: medians of interleaved pairs, and the ratio (CPU's time over clutch's, above 1 clutch wins) with its 95 % interval.
+A row is one case: medians of interleaved pairs, the ratio (CPU's time over clutch's, above 1 clutch wins) with its 95 % interval, and the ratio of the time
+that all cores spent. PyTorch's threads sleep while they wait (OMP_WAIT_POLICY=passive unless it is set): on a machine with other work spinning ones are slow.
 """
 import argparse
 import gc
@@ -36,7 +37,7 @@ def main():
         return print("\n".join(chosen))
     context = dict(torch=torch.__version__, device=torch.clutch.get_device_name(), machine=platform.processor() or platform.machine(),
                    threads=torch.get_num_threads(), date=time.strftime("%Y-%m-%d %H:%M"), build=torch.clutch.build_info(), command=" ".join(sys.argv))
-    print(f"{context['device']}, torch {context['torch']} on {context['threads']} threads; clutch's time, torch's, their ratio with its 95 % interval", flush=True)
+    print(f"{context['device']}, torch {context['torch']} on {context['threads']} threads; clutch's time, torch's, their ratio with its 95 % interval, and that of all cores", flush=True)
     rows, failed = [], []
     for name in chosen:
         make, target = cases.CASES[name]
@@ -57,7 +58,7 @@ def main():
             notes = f"{row['difference_us']:.1f} us more a call, of 12"
         if row["fallbacks"]:
             notes += f" CPU ops: {row['fallbacks']}"
-        print(f"{name:24} {shown(row['ours']):>10} {shown(row['theirs']):>10} {row['ratio']:6.2f}x [{row['low']:.2f}, {row['high']:.2f}] load {row['load']:.1f} {notes}", flush=True)
+        print(f"{name:24} {shown(row['ours']):>10} {shown(row['theirs']):>10} {row['ratio']:6.2f}x [{row['low']:.2f}, {row['high']:.2f}] cores {row['cores_ratio']:5.2f}x load {row['load']:.1f} {notes}", flush=True)
         del work
         gc.collect()
         torch.accelerator.empty_cache()
