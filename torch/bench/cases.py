@@ -216,7 +216,7 @@ def _():
 
 
 # Optimizers.
-def adamw(shapes, what):
+def adamw(shapes, what, is_graph=False):
     torch.manual_seed(0)
     values, grads = ([torch.randn(shape) for shape in shapes] for _ in range(2))
     calls, results = {}, {}
@@ -230,6 +230,9 @@ def adamw(shapes, what):
         calls[where] = optimizer.step
     for a, b in zip(results["clutch"], results["cpu"]):
         close(a, b, 1e-6, 1e-7)
+    if is_graph:
+        graph = graphed(calls["clutch"])
+        calls["clutch"] = graph.replay
     return Work(calls["clutch"], calls["cpu"], what)
 
 
@@ -248,6 +251,11 @@ def _():
 @case("adamw/1000", 20)
 def _():
     return adamw([(64,)] * 1000, "fused; 1,000 tensors of 64 numbers")
+
+
+@case("adamw/1000/graph")
+def _():
+    return adamw([(64,)] * 1000, "the same as a graph", True)
 
 
 @case("eigh/8x8", 40)

@@ -95,9 +95,27 @@ at::Tensor sampled(const at::Tensor& self, const at::Tensor& a, const at::Tensor
   return at::_sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), values, self.sizes(), values.options().layout(at::kSparseCsr));
 }
 
+// The row of each entry: how many rows, but for the first, begin at it or before.
+at::Tensor rows_of(const at::Tensor& offsets, int64_t entries) {
+  const at::Tensor begins = offsets.narrow(0, 1, std::max<int64_t>(offsets.numel() - 2, 0)).to(at::kLong);
+  at::Tensor counts = at::zeros({entries + 1}, begins.options());
+  counts.index_add_(0, begins, at::ones_like(begins));
+  return counts.narrow(0, 0, entries).cumsum(0);
+}
+at::Tensor& to_pairs(const at::Tensor& offsets, const at::Tensor& columns, bool, bool transpose, at::Tensor& out) {
+  if (offsets.dim() != 1) refuse("a batch of sparse matrices");
+  out.select(0, transpose ? 1 : 0).copy_(rows_of(offsets, columns.numel()));
+  out.select(0, transpose ? 0 : 1).copy_(columns);
+  return out;
+}
+
 // A gradient has the entries of its matrix. Waits, where it has copies of the indices, to compare them.
 at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
   if (self.is_same(mask)) return self;
+  if (self.layout() == at::kStrided && by_rows(mask) && mask.values().dim() == 1) {
+    const at::Tensor columns = mask.col_indices(), values = self.index({rows_of(mask.crow_indices(), columns.numel()), columns.to(at::kLong)});
+    return at::_sparse_csr_tensor_unsafe(mask.crow_indices(), columns, values, mask.sizes(), values.options().layout(at::kSparseCsr));
+  }
   auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_set_to(b) || (a.scalar_type() == b.scalar_type() && at::equal(a, b)); };
   if (!by_rows(self) || !by_rows(mask) || !same(self.crow_indices(), mask.crow_indices()) || !same(self.col_indices(), mask.col_indices()))
     refuse("a mask of other entries");
@@ -105,6 +123,13 @@ at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
 }
 
 }  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  OpTable table(library);
+  table.family("sparse matrices");
+  table.add<"sparse_mask", &sparse_mask>("index");
+  table.add<"_convert_indices_from_csr_to_coo.out", &to_pairs>("index_add, cumsum");
+}
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
   OpTable table(library);
@@ -114,7 +139,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
   table.add<"addmm", &addmm>("sparse::spmm");
   table.add<"addmm.out", &addmm_out>("sparse::spmm");
   table.add<"sparse_sampled_addmm", &sampled>("sparse::spmm_backward");
-  table.add<"sparse_mask", &sparse_mask>("a view");
+  table.add<"sparse_mask", &sparse_mask>("index");
   table.add<"crow_indices", &at::native::crow_indices_sparse_csr>("a view");
   table.add<"col_indices", &at::native::col_indices_sparse_csr>("a view");
   table.add<"ccol_indices", &at::native::ccol_indices_sparse_csr>("a view");

@@ -49,7 +49,7 @@ def test_other_forms(native):
     torch.testing.assert_close(sampled.cpu().to_dense(), torch.where(dense != 0, 0.5 * dense + 2 * (a @ b), 0), rtol=1e-5, atol=1e-5)
 
 
-def test_copies():
+def test_copies(native):
     host = matrix(6, 5)
     device = host.to("clutch")
     assert device.layout == torch.sparse_csr and device._nnz() == host._nnz() and device.device.type == "clutch"
