@@ -48,9 +48,7 @@ at::Tensor encoder_layer(const at::Tensor& source, int64_t, int64_t heads, const
     const at::Tensor inner = at::linear(x, up_weight, up_bias);
     return at::linear(gelu ? at::gelu(inner) : at::relu(inner), down_weight, down_bias);
   };
-  auto norm = [&](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-    return at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
-  };
+  auto norm = [&](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) { return at::layer_norm(x, {x.size(-1)}, weight, bias, eps); };
   if (norm_first) {
     const at::Tensor x = source + attended(norm(source, norm_weight_1, norm_bias_1));
     return x + fed_forward(norm(x, norm_weight_2, norm_bias_2));

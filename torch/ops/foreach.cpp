@@ -121,7 +121,8 @@ std::vector<at::Tensor> add_list(at::TensorList self, at::TensorList other, cons
   return alpha.toDouble() == 1 ? made({self, other}, kAdd, {}) : made({self, other}, kAddScaled, {alpha.toDouble()});
 }
 void mul_tensor_(at::TensorList self, const at::Tensor& other) {
-  const bool one = other.numel() == 1 && other.dim() == 0 && !self.empty() && other.device() == self[0].device() && other.scalar_type() == self[0].scalar_type();
+  const bool one =
+      other.numel() == 1 && other.dim() == 0 && !self.empty() && other.device() == self[0].device() && other.scalar_type() == self[0].scalar_type();
   if (!one || !alike({self})) return at::native::foreach_tensor_mul_tensor_kernel_slow_(self, other);
   const List params = wrap(self), factors(self.size(), wrap(other.reshape({1})));
   const std::span<const clutch::Tensor> inputs[] = {params, factors};

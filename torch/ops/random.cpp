@@ -97,9 +97,7 @@ struct WholeNumbers {
 at::Tensor& random_from_to_(at::Tensor& self, int64_t from, std::optional<int64_t> to, std::optional<at::Generator> generator) {
   return at::native::templates::random_from_to_impl<WholeNumbers, void>(self, from, to, generator);
 }
-at::Tensor& random_to_(at::Tensor& self, int64_t to, std::optional<at::Generator> generator) {
-  return torch_clutch::random_from_to_(self, 0, to, generator);
-}
+at::Tensor& random_to_(at::Tensor& self, int64_t to, std::optional<at::Generator> generator) { return torch_clutch::random_from_to_(self, 0, to, generator); }
 at::Tensor& random_(at::Tensor& self, std::optional<at::Generator> generator) {
   if (self.numel() > 0) clutch::random_(wrap(self), {.generator = generator_of(generator, self.device().index())});
   return self;

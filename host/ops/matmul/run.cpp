@@ -326,7 +326,8 @@ bool Product::gains_as_f32() const {
 
 void Product::choose_tiling() {
   const bool unit_columns = operands[2].column == 1;
-  if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, operands[2].row == 1, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
+  if (a_core_each())
+    tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, operands[2].row == 1, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
   if (sparse) tiling = sparse_tiling_of(rows, n, lanes());
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {

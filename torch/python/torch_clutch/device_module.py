@@ -253,7 +253,7 @@ def ops(markdown=False):
     lines = []
     for family, of in families.items():
         lines += ["", f"### {family[0].upper()}{family[1:]}", "", "| clutch | aten ops |", "|---|---|"]
-        lines += [f"| {clutch} | {', '.join(names)} |" for clutch, names in of.items()]
+        lines += [f"| {clutch} | {', '.join(dict.fromkeys(names))} |" for clutch, names in of.items()]
     return "\n".join(lines[1:]) + "\n"
 
 
