@@ -231,7 +231,10 @@ void put(Runtime& runtime, const Tensor& self, std::span<const Tensor> indices, 
   Tensor all = values.expand(walk.sizes).contiguous(stream);
   if (may_overlap(all, self)) all = all.clone(stream);
   const Tensor target = walk.joins() ? walk.view : walk.view.clone(stream);
-  const Sorted sorted = sort(walk.places_in(target), 0, {}, stream);
+  const Tensor places = walk.places_in(target);
+  // One place is in order as it is.
+  const Sorted sorted =
+      places.numel() == 1 ? Sorted{places, zeros({1}, {.dtype = DType::i64, .device = stream.device()}, stream)} : sort(places, 0, {}, stream);
   Encoder encoder(stream, kOp);
   encoder.inout(target).input(all).input(sorted.values).input(sorted.indices);
   walk.dispatch(encoder, accumulate ? IndexStage::add : IndexStage::put, target);

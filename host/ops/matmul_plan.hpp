@@ -14,7 +14,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 inline constexpr std::size_t kMatmulInputs = 5;
 
 /// How the kernels that work on panels read b.
-enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE };
+enum class MatmulPlace : std::uint8_t { packed = MATMUL_B_PACKED, direct = MATMUL_B_DIRECT, inside = MATMUL_B_INSIDE, across = MATMUL_B_ACROSS };
 
 /// Floating-point operations of a batch of products. A complex multiply-add counts as four real ones.
 constexpr double matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1, bool complex = false) {
@@ -57,6 +57,8 @@ DType matmul_compute(const MatmulProblem& problem);
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item, so that their sums stay in a core's caches.
 inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
+/// Most rows of a, one tile, of products that read b across.
+inline constexpr std::int64_t kMatmulAcrossRows = 2;
 /// Most vectors of a block that items pack into private memory.
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix in one lane.

@@ -9,6 +9,7 @@
 #define MATMUL_B_PACKED 0  // from panels, which matmul_pack or matmul_dot_pack wrote
 #define MATMUL_B_DIRECT 1  // from the tensor itself
 #define MATMUL_B_INSIDE 2  // from a block that the work-item packs into its private memory
+#define MATMUL_B_ACROSS 3  // from the tensor itself, whose elements along k are neighbours: a vector along k of each of LANES columns, transposed in registers
 
 // CLUTCH_DOT, whether operands are words of four bytes, whose products are summed; 0 where they are numbers
 #define MATMUL_DOT_NOT 0

@@ -105,17 +105,19 @@ at::Tensor& index_put_(at::Tensor& self, const Indices& indices, const at::Tenso
   return self;
 }
 
+// One tensor of indices that counts along `dim`.
+Indices along(int64_t dim, const at::Tensor& index) {
+  Indices indices;
+  for (int64_t d = 0; d < dim; ++d) indices.push_back(std::optional<at::Tensor>());
+  indices.push_back(std::optional(index.reshape({-1})));
+  return indices;
+}
 at::Tensor& index_copy_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, at::Tensor& out) {
   at::native::resize_output(out, self.sizes());
   if (!out.is_same(self)) out.copy_(self);
   if (index.numel() == 0 || self.numel() == 0) return out;
   if (self.dim() == 0) return out.copy_(source.reshape({-1})[0]);
-  dim = at::maybe_wrap_dim(dim, self.dim());
-  at::Tensor moved = out.movedim(dim, 0);
-  Indices indices;
-  indices.push_back(std::optional(index.reshape({-1})));
-  torch_clutch::index_put_(moved, indices, (source.dim() == 0 ? source.reshape({1}) : source.movedim(dim, 0)), false, true);
-  return out;
+  return torch_clutch::index_put_(out, along(at::maybe_wrap_dim(dim, self.dim()), index), source.dim() == 0 ? source.reshape({1}) : source, false, true);
 }
 at::Tensor& index_fill_(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Scalar& value) {
   TORCH_CHECK_INDEX(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "index_fill_(): Expected dtype int64 for index.");
@@ -123,11 +125,7 @@ at::Tensor& index_fill_(at::Tensor& self, int64_t dim, const at::Tensor& index, 
   dim = at::maybe_wrap_dim(dim, self.dim());
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
   if (index.numel() == 0 || self.numel() == 0) return self;
-  at::Tensor moved = self.movedim(dim, 0);
-  Indices indices;
-  indices.push_back(std::optional(index.reshape({-1})));
-  torch_clutch::index_put_(moved, indices, at::full({}, value, self.options()), false, true);
-  return self;
+  return torch_clutch::index_put_(self, along(dim, index), at::full({}, value, self.options()), false, true);
 }
 at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");

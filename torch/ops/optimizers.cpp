@@ -25,7 +25,10 @@ List in_memory_order(at::TensorList tensors, at::TensorList params) {
 }
 List of_one_element(at::TensorList tensors) {
   List all;
-  for (const at::Tensor& t : tensors) all.push_back(wrap(t.reshape({1})));
+  for (const at::Tensor& t : tensors) {
+    TORCH_CHECK(t.numel() == 1, "a step must have one element, got ", t.sizes());
+    all.push_back(wrap_at(t, t.const_data_ptr(), {1}, {1}, need_dtype(t.scalar_type())));
+  }
   return all;
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers: Philox with its state on the device, equal bits on every device, new numbers at each replay of a graph.
-// Integers, permutations and multinomial draws run on the CPU, seeded from the device's generator.
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 #include "runtime/generator.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <clutch/ops/random.hpp>
 
 #include <cmath>
+#include <limits>
 
 namespace torch_clutch {
 namespace {
@@ -80,6 +82,68 @@ at::Tensor& log_normal_(at::Tensor& self, double mean, double deviation, std::op
   return torch_clutch::normal_(self, mean, deviation, generator).exp_();
 }
 
+// PyTorch's checks and bounds end in a call of one of these.
+template <class>
+struct WholeNumbers {
+  void operator()(at::TensorIteratorBase& iterator, std::uint64_t range, std::int64_t from, std::optional<at::Generator> generator) {
+    const at::Tensor& self = iterator.tensor(0);
+    if (range >= std::uint64_t{1} << 63) refuse("2^63 different numbers or more");
+    const auto to = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + range);
+    if (to < from) refuse("a bound past the largest integer");
+    clutch::random_(wrap(self), from, to, {.generator = generator_of(generator, self.device().index())});
+  }
+  void operator()(at::TensorIteratorBase&, std::optional<at::Generator>) { refuse("2^64 different numbers"); }
+};
+at::Tensor& random_from_to_(at::Tensor& self, int64_t from, std::optional<int64_t> to, std::optional<at::Generator> generator) {
+  return at::native::templates::random_from_to_impl<WholeNumbers, void>(self, from, to, generator);
+}
+at::Tensor& random_to_(at::Tensor& self, int64_t to, std::optional<at::Generator> generator) { return torch_clutch::random_from_to_(self, 0, to, generator); }
+at::Tensor& random_(at::Tensor& self, std::optional<at::Generator> generator) {
+  if (self.numel() > 0) clutch::random_(wrap(self), {.generator = generator_of(generator, self.device().index())});
+  return self;
+}
+at::Tensor& randperm_generator_out(int64_t n, std::optional<at::Generator> generator, at::Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  at::native::check_supported_max_int_with_precision(n, out);
+  at::native::resize_output(out, {n});
+  if (n == 0) return out;
+  const c10::DeviceIndex index = out.device().index();
+  return out.copy_(unwrap(clutch::randperm(n, {.dtype = need_dtype(out.scalar_type()), .device = device(index), .generator = generator_of(generator, index)})));
+}
+at::Tensor& randperm_out(int64_t n, at::Tensor& out) { return torch_clutch::randperm_generator_out(n, std::nullopt, out); }
+
+// Of exponential numbers divided by their rates, here by weights, the least one's place has a weight's share of the chances.
+at::Tensor multinomial(const at::Tensor& self, int64_t samples, bool replacement, std::optional<at::Generator> generator) {
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
+  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  TORCH_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
+  TORCH_CHECK(replacement || samples <= self.size(-1), "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  TORCH_CHECK(self.size(-1) <= 1 << 24, "number of categories cannot exceed 2^24");
+  at::DimVector sizes(self.sizes());
+  sizes.back() = samples;
+  if (self.numel() == 0) return at::empty(sizes, self.options().dtype(at::kLong));
+  if (!clutch::current_stream(device(self.device().index())).is_capturing()) {
+    TORCH_CHECK(self.max().lt(std::numeric_limits<double>::infinity()).logical_and(self.min().ge(0)).item<bool>(),
+                "probability tensor contains either `inf`, `nan` or element < 0");
+    TORCH_CHECK(!self.sum(-1).eq(0).any().item<bool>(), "invalid multinomial distribution (sum of probabilities <= 0)");
+  }
+  constexpr int64_t kMost = 1 << 26;  // numbers that are drawn at a time
+  const bool each = replacement && samples > 1;
+  if (each && samples > kMost / self.numel()) refuse("as many samples with replacement");
+  at::DimVector drawn(self.sizes());
+  if (each) drawn.insert(drawn.end() - 1, samples);
+  at::Tensor times = at::empty(drawn, self.options().dtype(self.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
+  torch_clutch::exponential_(times, 1, generator);
+  const at::Tensor order = (each ? self.unsqueeze(-2) : self) / times;
+  if (each) return order.argmax(-1);
+  return samples == 1 ? order.argmax(-1, true) : std::get<1>(order.topk(samples));
+}
+at::Tensor& multinomial_out(const at::Tensor& self, int64_t samples, bool replacement, std::optional<at::Generator> generator, at::Tensor& out) {
+  const at::Tensor made = torch_clutch::multinomial(self, samples, replacement, generator);
+  at::native::resize_output(out, made.sizes());
+  return out.copy_(made);
+}
+
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& self, double p, std::optional<bool> train) {
   TORCH_CHECK(0 <= p && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   at::Tensor mask = at::empty(self.sizes(), self.options().dtype(at::kBool));
@@ -117,6 +181,13 @@ void add_random(OpTable& table) {
   table.add<"geometric_", &geometric_>("rand, map");
   table.add<"cauchy_", &cauchy_>("rand, map");
   table.add<"log_normal_", &log_normal_>("normal_, exp");
+  table.add<"random_", &random_>("random_");
+  table.add<"random_.to", &random_to_>("random_");
+  table.add<"random_.from", &random_from_to_>("random_");
+  table.add<"randperm.out", &randperm_out>("randperm");
+  table.add<"randperm.generator_out", &randperm_generator_out>("randperm");
+  table.add<"multinomial", &multinomial>("exponential_, argmax, topk");
+  table.add<"multinomial.out", &multinomial_out>("exponential_, argmax, topk");
   table.add<"native_dropout", &dropout>("rand, map");
   table.add<"native_dropout_backward", &dropout_backward>("map");
 }

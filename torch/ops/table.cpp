@@ -29,9 +29,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_losses(table);
   add_random(table);
   add_attention(table);
+  add_encoders(table);
   add_linear_algebra(table);
   add_recurrent(table);
   add_optimizers(table);
+  add_convolutions(table);
   add_host_ops(table);
 }
 

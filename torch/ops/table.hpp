@@ -119,9 +119,11 @@ void add_pads(OpTable& table);
 void add_losses(OpTable& table);
 void add_random(OpTable& table);
 void add_attention(OpTable& table);
+void add_encoders(OpTable& table);
 void add_linear_algebra(OpTable& table);
 void add_recurrent(OpTable& table);
 void add_optimizers(OpTable& table);
+void add_convolutions(OpTable& table);
 void add_host_ops(OpTable& table);
 
 }  // namespace torch_clutch

@@ -54,6 +54,14 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return at::native::set_tensor_(self, empty);
 }
 
+// Whether tensor.data = other is possible: by it a module keeps its parameters, those shared by two layers too, when it moves to another device.
+bool compatible(const at::Tensor& self, const at::Tensor& from) {
+  auto dense = [](const at::Tensor& tensor) {
+    return tensor.key_set().has(c10::DispatchKey::Dense) || tensor.key_set().has(c10::DispatchKey::CPU) || tensor.key_set().has(c10::DispatchKey::PrivateUse1);
+  };
+  return dense(self) && dense(from);
+}
+
 }  // namespace
 
 void add_views(OpTable& table) {
@@ -64,6 +72,7 @@ void add_views(OpTable& table) {
   table.add<"unfold", &unfold>("a view");
   table.add<"view_as_real", &view_as_real>("a view");
   table.add<"view_as_complex", &view_as_complex>("a view");
+  table.add<"_has_compatible_shallow_copy_type", &compatible>("a view");
   table.add<"resize_", &resize_>("empty, copy_");
   table.add<"set_", &set_nothing>("empty");
   table.add<"set_.source_Tensor", &set_tensor>("a view");

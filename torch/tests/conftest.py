@@ -2,10 +2,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 import torch_clutch  # noqa: F401
+
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))  # its networks are tested, too
 
 
 @pytest.fixture(autouse=True)

@@ -110,3 +110,70 @@ def test_pools_modes_and_dumps(tmp_path):
     first.debug_dump(str(tmp_path / "graph.dot"))
     assert "digraph" in (tmp_path / "graph.dot").read_text()
     first.reset()
+
+
+def layers():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Dropout(0.2), torch.nn.Linear(32, 4)).to("clutch")
+
+
+def trained_by(call, net, steps=6):
+    """Losses and parameters of some steps of SGD in which `call` is the model."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    torch.clutch.manual_seed_all(7)
+    generator, losses = torch.Generator().manual_seed(1), []
+    for _ in range(steps):
+        x = torch.randn(16, 8, generator=generator).to("clutch")
+        optimizer.zero_grad()
+        loss = call(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [p.detach().cpu() for p in net.parameters()]
+
+
+def test_a_graphed_module_has_eager_bits(native):
+    wanted, parameters = trained_by(net := layers(), net)
+    net = layers()
+    graphed = torch.clutch.make_graphed_callables(net, (torch.randn(16, 8, device="clutch"),))
+    assert graphed is net
+    got, others = trained_by(graphed, net)
+    assert got == wanted and len(set(got)) == len(got)
+    assert all(torch.equal(a, b) for a, b in zip(others, parameters))
+    # In evaluation it runs as before, with any batch.
+    net.eval()
+    assert net(torch.randn(3, 8, device="clutch")).shape == (3, 4)
+
+
+def test_graphed_functions_share_a_pool_and_give_gradients_of_their_inputs(native):
+    def first(x, y):
+        return x * y, x.detach() + 1
+
+    def second(z):
+        return z.exp().sum()
+
+    samples = [torch.randn(5, device="clutch", requires_grad=True) for _ in range(3)]
+    one, two = torch.clutch.make_graphed_callables((first, second), ((samples[0], samples[1]), (samples[2],)))
+    for seed in range(3):
+        torch.manual_seed(seed)
+        host = [torch.randn(5, requires_grad=True) for _ in range(2)]
+        device = [t.detach().to("clutch").requires_grad_() for t in host]
+        product, plus = one(*device)
+        assert not plus.requires_grad and torch.equal(plus.cpu(), host[0].detach() + 1)
+        two(product).backward()
+        second(first(*host)[0]).backward()
+        for a, b in zip(device, host):
+            torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-6, atol=1e-6)
+
+
+def test_what_cannot_be_graphed_says_so():
+    x = torch.ones(3, device="clutch")
+    with pytest.raises(TypeError, match="tensors alone"):
+        torch.clutch.make_graphed_callables(lambda a, n: a * n, (x, 2))
+    net = torch.nn.Linear(3, 3).to("clutch")
+    net.register_forward_hook(lambda *_: None)
+    with pytest.raises(RuntimeError, match="no hooks"):
+        torch.clutch.make_graphed_callables(net, (x,))
+    graphed = torch.clutch.make_graphed_callables(lambda a: a + 1, (x,))
+    with pytest.raises(TypeError, match="structure"):
+        graphed(x, x)

@@ -6,57 +6,8 @@ import inspect
 import pytest
 import torch
 import torch.nn.functional as F
+from networks import Gpt, Llama
 from torch import nn
-
-
-class Gpt(nn.Module):
-    def __init__(self, vocabulary=64, width=32, heads=4, layers=2, length=16):
-        super().__init__()
-        self.heads = heads
-        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(
-            nn.ModuleDict(dict(n1=nn.LayerNorm(width), qkv=nn.Linear(width, 3 * width), o=nn.Linear(width, width), n2=nn.LayerNorm(width),
-                               up=nn.Linear(width, 4 * width), down=nn.Linear(4 * width, width))) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
-
-    def forward(self, tokens):
-        b, n = tokens.shape
-        x = self.tokens(tokens) + self.places(torch.arange(n, device=tokens.device))
-        for block in self.blocks:
-            q, k, v = block["qkv"](block["n1"](x)).view(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-            x = x + block["o"](F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, n, -1))
-            x = x + block["down"](F.gelu(block["up"](block["n2"](x)), approximate="tanh"))
-        return self.head(self.norm(x))
-
-
-class Llama(nn.Module):
-    """RMSNorm, rotary positions, grouped heads, SwiGLU."""
-
-    def __init__(self, vocabulary=64, width=32, heads=4, kv_heads=2):
-        super().__init__()
-        self.heads, self.kv_heads, self.size = heads, kv_heads, width // heads
-        self.tokens, self.n1, self.n2 = nn.Embedding(vocabulary, width), nn.RMSNorm(width), nn.RMSNorm(width)
-        self.q, self.k, self.v = (nn.Linear(width, n * self.size, bias=False) for n in (heads, kv_heads, kv_heads))
-        self.o = nn.Linear(width, width, bias=False)
-        self.gate, self.up, self.down = nn.Linear(width, 64, bias=False), nn.Linear(width, 64, bias=False), nn.Linear(64, width, bias=False)
-        self.head = nn.Linear(width, vocabulary, bias=False)
-
-    def rotated(self, x):
-        half = self.size // 2
-        angles = torch.arange(x.size(2), device=x.device)[:, None] / 10000 ** (torch.arange(half, device=x.device) / half)
-        cos, sin = angles.cos(), angles.sin()
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-
-    def forward(self, tokens):
-        b, n = tokens.shape
-        x = self.tokens(tokens)
-        y = self.n1(x)
-        q, k, v = (p(y).view(b, n, h, self.size).transpose(1, 2) for p, h in ((self.q, self.heads), (self.k, self.kv_heads), (self.v, self.kv_heads)))
-        y = F.scaled_dot_product_attention(self.rotated(q), self.rotated(k), v, is_causal=True, enable_gqa=True)
-        x = x + self.o(y.transpose(1, 2).reshape(b, n, -1))
-        y = self.n2(x)
-        return self.head(x + self.down(F.silu(self.gate(y)) * self.up(y)))
 
 
 class Lstm(nn.Module):

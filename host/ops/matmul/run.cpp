@@ -38,8 +38,8 @@ std::int64_t panel_lanes(const DeviceTraits& traits, const MatmulProblem& p) {
 namespace {
 
 /// Rows and vectors of a register tile, and how b is read. Measured on wide vectors by `clutch-bench --sweep --filter ^matmul/`.
-Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool complex, bool dot,
-                 bool converted, std::int64_t units, bool is_packed) {
+Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t lanes, bool unit_columns, bool unit_rows, bool complex,
+                 bool dot, bool converted, std::int64_t units, bool is_packed) {
   Tiling t;
   t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
@@ -49,6 +49,10 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
     if (m <= 2 || (m <= 16 && n >= 128 * lanes)) t.rows = std::min<std::int64_t>(m, 3), t.vectors = 8;
     if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2)
       t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
+    return t;
+  }
+  if (unit_rows && !unit_columns && m <= kMatmulAcrossRows && lanes > 1) {
+    t.place = MatmulPlace::across, t.vectors = 1, t.block = k;
     return t;
   }
   auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
@@ -322,7 +326,8 @@ bool Product::gains_as_f32() const {
 
 void Product::choose_tiling() {
   const bool unit_columns = operands[2].column == 1;
-  if (a_core_each()) tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
+  if (a_core_each())
+    tiling = tiling_of(rows, n, k, batch, lanes(), unit_columns, operands[2].row == 1, complex, dot, p.b != matmul_compute(p), traits.compute_units, is_packed);
   if (sparse) tiling = sparse_tiling_of(rows, n, lanes());
   if (is_packed) tiling.vectors = b().sizes()[3] / lanes();
   if (c.tiling) {

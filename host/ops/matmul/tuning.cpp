@@ -14,7 +14,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 std::string Tiling::to_string() const {
-  static constexpr const char* kPlaces[] = {"packed", "direct", "inside"};
+  static constexpr const char* kPlaces[] = {"packed", "direct", "inside", "across"};
   return fmt::format("{} {}x{} k{} t{}", kPlaces[static_cast<int>(place)], rows, vectors, block, tiles);
 }
 std::optional<Tiling> Tiling::parse(const std::string& text) {

@@ -6,6 +6,7 @@ from collections import namedtuple
 import torch
 
 from . import dlpack as _dlpack
+from .graphs import make_graphed_callables  # noqa: F401
 from .warm_up import warm_up  # noqa: F401
 
 _C = torch.ops.clutch
@@ -252,7 +253,7 @@ def ops(markdown=False):
     lines = []
     for family, of in families.items():
         lines += ["", f"### {family[0].upper()}{family[1:]}", "", "| clutch | aten ops |", "|---|---|"]
-        lines += [f"| {clutch} | {', '.join(names)} |" for clutch, names in of.items()]
+        lines += [f"| {clutch} | {', '.join(dict.fromkeys(names))} |" for clutch, names in of.items()]
     return "\n".join(lines[1:]) + "\n"
 
 

@@ -9,6 +9,7 @@ import importlib.abc
 import importlib.util
 import math
 import sys
+import threading
 import warnings
 
 import torch
@@ -230,14 +231,20 @@ def register():
 
 
 def _admit(module):
-    """PyTorch 2.12 has a list of the devices that flex_attention is for: the device is added to it."""
-    check = module._validate_device
+    """PyTorch 2.12 has a list of the devices that flex_attention is for: the device is added to it. What it says of eager calls is not true here."""
+    check, warn = module._validate_device, module._warn_once
+    call = threading.local()
 
     def validate(query, key, value):
-        if query.device.type != "clutch":
+        call.ours = query.device.type == "clutch"
+        if not call.ours:
             check(query, key, value)
 
-    module._validate_device = validate
+    def warn_once(warning_id, *args, **named):
+        if warning_id != "flex_attention_performance" or not getattr(call, "ours", False):
+            warn(warning_id, *args, **named)
+
+    module._validate_device, module._warn_once = validate, warn_once
 
 
 class _Admission(importlib.abc.MetaPathFinder):

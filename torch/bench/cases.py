@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is timed. A case makes the same work for `clutch` and for PyTorch's CPU device, compares their results, and gives both calls."""
+import copy
+import ctypes
+import os
+from typing import Callable, NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+import networks
+
+CASES = {}
+
+
+class Work(NamedTuple):
+    ours: Callable
+    theirs: Callable
+    what: str  # of the sizes
+
+
+def case(name, target=None):
+    """`target`: the ratio that the project wants."""
+
+    def add(make):
+        CASES[name] = (make, target)
+        return make
+
+    return add
+
+
+def close(ours, theirs, rtol, atol):
+    torch.testing.assert_close(ours.detach().cpu().float(), theirs.detach().float(), rtol=rtol, atol=atol)
+
+
+def graphed(step):
+    """The step as one call without Python in it; it has been called before, so that its kernels and states are there."""
+    stream = torch.Stream("clutch")
+    torch.accelerator.synchronize()
+    with stream:
+        step()
+    torch.accelerator.synchronize()
+    graph = torch.accelerator.Graph()
+    with stream, graph:
+        graph.result = step()
+    return graph
+
+
+# Training.
+def trained(make_net, loss_of, inputs, is_graph, steps=3):
+    """A step of AdamW on both devices; their losses are compared over some steps."""
+    torch.manual_seed(0)
+    host = make_net()
+    device = copy.deepcopy(host).to("clutch")
+    calls, losses = {}, {}
+    for net, where in ((device, "clutch"), (host, "cpu")):
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
+        moved = [t.to(where) for t in inputs]
+
+        def step(net=net, optimizer=optimizer, moved=moved):
+            optimizer.zero_grad(set_to_none=not is_graph)
+            loss = loss_of(net, *moved)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        losses[where] = [step().item() for _ in range(steps)]
+        calls[where] = step
+    torch.testing.assert_close(losses["clutch"], losses["cpu"], rtol=2e-4, atol=2e-5)
+    if is_graph:
+        graph = graphed(calls["clutch"])
+        calls["clutch"] = graph.replay
+        calls["graph"] = graph
+    return calls
+
+
+def gpt():
+    return networks.Gpt(vocabulary=1024, width=384, heads=6, layers=6, length=256)
+
+
+def gpt_train(is_graph):
+    tokens = torch.randint(0, 1024, (4, 257), generator=torch.Generator().manual_seed(1))
+    calls = trained(gpt, networks.next_token_loss, [tokens], is_graph)
+    return Work(calls["clutch"], calls["cpu"], "6 layers, 384 wide, 6 heads, vocabulary 1024, 4 x 256 tokens, AdamW fused")
+
+
+@case("gpt_train/eager", 1.1)
+def _():
+    return gpt_train(False)
+
+
+@case("gpt_train/graph", 1.3)
+def _():
+    return gpt_train(True)
+
+
+# Decoding: one token behind 240 others.
+def decoding(make_net, dtype, is_graph, rtol, atol):
+    torch.manual_seed(0)
+    host = make_net().to(dtype).eval()
+    device = copy.deepcopy(host).to("clutch")
+    vocabulary = host.tokens.num_embeddings
+    prompt = torch.randint(0, vocabulary, (1, 240))
+    calls, logits = {}, {}
+    for net, where in ((device, "clutch"), (host, "cpu")):
+        with torch.no_grad():
+            cache = net.cache(1)
+            net(prompt.to(where), cache, torch.arange(240, device=where))
+            token, at = prompt[:, :1].to(where), torch.tensor([240], device=where)
+
+            def step(net=net, cache=cache, token=token, at=at):
+                with torch.no_grad():
+                    return net(token, cache, at)
+
+            logits[where] = step()
+        calls[where] = step
+    close(logits["clutch"], logits["cpu"], rtol, atol)
+    if is_graph:
+        graph = graphed(calls["clutch"])
+        graph.replay()
+        torch.accelerator.synchronize()
+        assert torch.equal(graph.result.cpu(), logits["clutch"].cpu())
+        calls["clutch"], calls["graph"] = graph.replay, graph
+    return calls
+
+
+@case("gpt_decode/eager")
+def _():
+    calls = decoding(gpt, torch.float32, False, 1e-3, 1e-4)
+    return Work(calls["clutch"], calls["cpu"], "one token behind 240, cache of 256, f32")
+
+
+@case("gpt_decode/graph", 2)
+def _():
+    calls = decoding(gpt, torch.float32, True, 1e-3, 1e-4)
+    return Work(calls["clutch"], calls["cpu"], "one token behind 240, cache of 256, f32")
+
+
+def llama():
+    return networks.Llama(vocabulary=8192, width=1024, heads=16, kv_heads=4, layers=8, inner=2816, length=256)
+
+
+LLAMA = "8 layers, 1024 wide, 16 heads of which 4 have keys, inner 2816, vocabulary 8192; one token behind 240, bf16"
+
+
+@case("llama_decode_bf16/eager")
+def _():
+    calls = decoding(llama, torch.bfloat16, False, 0.05, 0.05)
+    return Work(calls["clutch"], calls["cpu"], LLAMA)
+
+
+@case("llama_decode_bf16/graph", 2)
+def _():
+    calls = decoding(llama, torch.bfloat16, True, 0.05, 0.05)
+    return Work(calls["clutch"], calls["cpu"], LLAMA)
+
+
+# flex_attention: ours beside PyTorch's, compiled for the CPU.
+def flex(make_mod, make_mask, what):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    b, h, n, d = 1, 8, 1024, 64
+    q, k, v = (torch.randn(b, h, n, d) for _ in range(3))
+    compiled = torch.compile(flex_attention)
+    calls, results = {}, {}
+    for where in ("clutch", "cpu"):
+        mod = make_mod(h, where) if make_mod else None
+        mask = create_block_mask(make_mask, None, None, n, n, device=where) if make_mask else None
+        moved = [t.to(where) for t in (q, k, v)]
+        function = flex_attention if where == "clutch" else compiled
+
+        def call(function=function, moved=moved, mod=mod, mask=mask):
+            with torch.no_grad():
+                return function(*moved, score_mod=mod, block_mask=mask)
+
+        results[where] = call()
+        calls[where] = call
+    close(results["clutch"], results["cpu"], 1e-4, 1e-5)
+    return Work(calls["clutch"], calls["cpu"], what + "; 8 heads, 1024 x 64, f32; theirs compiled by inductor")
+
+
+def causal(b, h, q, kv):
+    return q >= kv
+
+
+def alibi(heads, device):
+    slopes = 2.0 ** -torch.arange(1, heads + 1, device=device, dtype=torch.float32)
+    return lambda score, b, h, q, kv: score - slopes[h] * (q - kv)
+
+
+@case("flex/causal", 2.5)
+def _():
+    return flex(None, causal, "causal mask, forward")
+
+
+@case("flex/alibi", 2.5)
+def _():
+    return flex(alibi, causal, "alibi and causal mask, forward")
+
+
+# Graphs.
+@case("gcn/100k", 1.3)
+def _():
+    nodes, edges = 100_000, 1_000_000
+    generator = torch.Generator().manual_seed(1)
+    index = torch.randint(0, nodes, (2, edges), generator=generator)
+    x, labels = torch.randn(nodes, 64, generator=generator), torch.randint(0, 16, (nodes,), generator=generator)
+    weight = networks.edge_weights(index, nodes)
+
+    def loss_of(net, x, index, weight, labels):
+        return F.cross_entropy(net(x, index, weight), labels)
+
+    calls = trained(lambda: networks.Gcn(64, 64, 16), loss_of, [x, index, weight, labels], False)
+    return Work(calls["clutch"], calls["cpu"], "a step of training; 100,000 nodes, 10^6 edges, 64 features, 64 inner, 16 classes")
+
+
+# Optimizers.
+def adamw(shapes, what, is_graph=False):
+    torch.manual_seed(0)
+    values, grads = ([torch.randn(shape) for shape in shapes] for _ in range(2))
+    calls, results = {}, {}
+    for where in ("clutch", "cpu"):
+        params = [v.to(where, copy=True).requires_grad_() for v in values]
+        for p, g in zip(params, grads):
+            p.grad = g.to(where, copy=True)
+        optimizer = torch.optim.AdamW(params, lr=1e-3, fused=True)
+        optimizer.step()
+        results[where] = [params[0].detach().cpu().clone(), params[-1].detach().cpu().clone()]
+        calls[where] = optimizer.step
+    for a, b in zip(results["clutch"], results["cpu"]):
+        close(a, b, 1e-6, 1e-7)
+    if is_graph:
+        graph = graphed(calls["clutch"])
+        calls["clutch"] = graph.replay
+    return Work(calls["clutch"], calls["cpu"], what)
+
+
+def gpt2_shapes():
+    """Those of GPT-2's 148 tensors."""
+    w = 768
+    block = [(w,), (w,), (w, 3 * w), (3 * w,), (w, w), (w,), (w,), (w,), (w, 4 * w), (4 * w,), (4 * w, w), (w,)]
+    return [(50257, w), (1024, w)] + 12 * block + [(w,), (w,)]
+
+
+@case("adamw/gpt2", 1.25)
+def _():
+    return adamw(gpt2_shapes(), "fused; GPT-2's 148 tensors, 124 million numbers")
+
+
+@case("adamw/1000", 20)
+def _():
+    return adamw([(64,)] * 1000, "fused; 1,000 tensors of 64 numbers")
+
+
+@case("adamw/1000/graph")
+def _():
+    return adamw([(64,)] * 1000, "the same as a graph", True)
+
+
+@case("eigh/8x8", 40)
+def _():
+    torch.manual_seed(0)
+    a = torch.randn(100_000, 8, 8)
+    a = a + a.mT
+    moved = a.to("clutch")
+    close(torch.linalg.eigh(moved)[0], torch.linalg.eigh(a)[0], 1e-4, 1e-4)
+    return Work(lambda: torch.linalg.eigh(moved), lambda: torch.linalg.eigh(a), "100,000 matrices of 8 x 8, f32, with vectors")
+
+
+@case("add/1000")
+def _():
+    x = torch.randn(1000)
+    moved = x.to("clutch")
+    close(moved + moved, x + x, 0, 0)
+    return Work(lambda: moved + moved, lambda: x + x, "eager x + y of 1,000 numbers")
+
+
+@case("add/own_call", None)
+def _():
+    """Beside clutch's own add(), called from C++ in this process: what PyTorch's dispatch and Python cost."""
+    library = ctypes.CDLL(os.environ["TORCH_CLUTCH_OWN_CALLS"])
+    library.clutch_adds.argtypes = [ctypes.c_int]
+    moved = torch.randn(1000).to("clutch")
+
+    def ours():
+        for _ in range(200):
+            moved + moved
+
+    def own():
+        assert library.clutch_adds(200) == 0
+
+    return Work(ours, own, "200 calls; theirs is clutch's own add() of as many numbers from C++")

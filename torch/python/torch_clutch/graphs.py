@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_graphed_callables() for the device `clutch`: functions and modules whose forward and backward are replayed graphs."""
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+
+class _Recorded:
+    """Forward and backward of one callable, with the memory that they read and write."""
+
+    def __init__(self, function, args):
+        self.function, self.args = function, tuple(args)
+        leaves, self.in_tree = tree_flatten(self.args)
+        if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            raise TypeError("make_graphed_callables: sample_args must contain tensors alone: numbers would be recorded as they are")
+        self.given = len(leaves)
+        self.params = tuple(p for p in function.parameters() if p.requires_grad) if isinstance(function, torch.nn.Module) else ()
+        if isinstance(function, torch.nn.Module):
+            if any(b.requires_grad for b in function.buffers()):
+                raise RuntimeError("make_graphed_callables: buffers of a module must not require gradients")
+            hooks = (function._backward_hooks, function._forward_hooks, function._forward_pre_hooks)
+            if any(hooks):
+                raise RuntimeError("make_graphed_callables: a module must have no hooks; add them to the graphed one")
+        self.inputs = (*leaves, *self.params)
+
+    def call(self):
+        outputs, tree = tree_flatten(self.function(*self.args))
+        return tuple(outputs), tree
+
+    def gradients(self, outputs, grads, allow_unused):
+        wanted = tuple(o for o in outputs if o.requires_grad)
+        of = tuple(i for i in self.inputs if i.requires_grad)
+        if not wanted or not of:
+            return (None,) * len(self.inputs)
+        found = iter(torch.autograd.grad(wanted, of, grads, allow_unused=allow_unused))
+        return tuple(next(found) if i.requires_grad else None for i in self.inputs)
+
+    @staticmethod
+    def grads_for(outputs):
+        return tuple(torch.zeros_like(o) for o in outputs if o.requires_grad)
+
+    def warm_up(self, times, allow_unused):
+        for _ in range(times):
+            outputs, _ = self.call()
+            self.gradients(outputs, self.grads_for(outputs), allow_unused)
+
+    def record_forward(self, pool):
+        self.forward = torch.accelerator.Graph(pool=pool)
+        with self.forward:
+            self.outputs, self.out_tree = self.call()
+
+    def record_backward(self, pool, allow_unused):
+        self.out_grads = self.grads_for(self.outputs)
+        torch.accelerator.synchronize()
+        self.backward = torch.accelerator.Graph(pool=pool)
+        with self.backward:
+            self.in_grads = self.gradients(self.outputs, self.out_grads, allow_unused)
+        self.outputs = tuple(o.detach() if isinstance(o, torch.Tensor) else o for o in self.outputs)
+
+    def replayed(self, wants_grad):
+        recorded = self
+
+        class Replay(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *inputs):
+                for place, value in zip(recorded.inputs[:recorded.given], inputs):
+                    if place is not value:
+                        place.data.copy_(value)
+                recorded.forward.replay()
+                outputs = tuple(o.detach() for o in recorded.outputs)
+                ctx.mark_non_differentiable(*(o for o, wants in zip(outputs, wants_grad) if not wants))
+                return outputs
+
+            @staticmethod
+            @torch.autograd.function.once_differentiable
+            def backward(ctx, *grads):
+                for place, value in zip(recorded.out_grads, (g for g, wants in zip(grads, wants_grad) if wants)):
+                    place.copy_(value)
+                recorded.backward.replay()
+                return tuple(None if g is None else g.detach() for g in recorded.in_grads)
+
+        def call(*args):
+            leaves, tree = tree_flatten(args)
+            if tree != recorded.in_tree:
+                raise TypeError("a graphed callable takes arguments of the structure that it was recorded with")
+            return tree_unflatten(list(Replay.apply(*leaves, *recorded.params)), recorded.out_tree)
+
+        return call
+
+
+def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+    """As torch.cuda.make_graphed_callables, on clutch: the same functions, of which forward and backward are graphs.
+
+    A module is changed in place, and replays while its `training` is what it was here; it runs as before otherwise. Arguments have the shapes and dtypes of
+    `sample_args`. Results and gradients lie in the graph's memory: the next call replaces them. Several callables are recorded in the order in which a
+    step calls them, and their backwards in the reverse one, in one pool of memory.
+    """
+    single = not isinstance(callables, tuple)
+    if single:
+        callables, sample_args = (callables,), (sample_args,)
+    all_of = [_Recorded(function, args) for function, args in zip(callables, sample_args, strict=True)]
+    stream = torch.Stream("clutch")
+    torch.accelerator.synchronize()
+    with stream:
+        for one in all_of:
+            one.warm_up(num_warmup_iters, allow_unused_input)
+        torch.accelerator.synchronize()
+        for one in all_of:
+            one.record_forward(pool)
+            pool = one.forward.pool()
+        wants = [[isinstance(o, torch.Tensor) and o.requires_grad for o in one.outputs] for one in all_of]
+        for one in reversed(all_of):
+            one.record_backward(pool, allow_unused_input)
+    torch.accelerator.synchronize()
+    made = []
+    for one, wants_grad in zip(all_of, wants):
+        call = one.replayed(wants_grad)
+        if isinstance(one.function, torch.nn.Module):
+            module, plain, training = one.function, one.function.forward, one.function.training
+
+            def forward(*args, module=module, plain=plain, training=training, call=call):
+                return call(*args) if module.training == training else plain(*args)
+
+            module.forward = forward
+            made.append(module)
+        else:
+            made.append(call)
+    return made[0] if single else tuple(made)

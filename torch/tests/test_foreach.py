@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""_foreach_ ops: the bits of the op on each tensor, in one launch where the list allows it, and in PyTorch's loop otherwise."""
+import pytest
+import torch
+
+SHAPES = [(3,), (4, 5), (), (1,), (2, 3, 4), (1000,)]
+# name: the call on lists a, b, c, and on one tensor of each; those whose name ends in _ are in place
+CALLS = {
+    "_foreach_add_": [(lambda f, a, b, c: f(a, 2.5), lambda x, y, z: x.add_(2.5)), (lambda f, a, b, c: f(a, b), lambda x, y, z: x.add_(y)),
+                      (lambda f, a, b, c: f(a, b, alpha=-0.3), lambda x, y, z: x.add_(y, alpha=-0.3)), (lambda f, a, b, c: f(a, 1), lambda x, y, z: x.add_(1))],
+    "_foreach_add": [(lambda f, a, b, c: f(a, 2.5), lambda x, y, z: x.add(2.5)), (lambda f, a, b, c: f(a, b, alpha=2), lambda x, y, z: x.add(y, alpha=2))],
+    "_foreach_sub_": [(lambda f, a, b, c: f(a, 0.7), lambda x, y, z: x.sub_(0.7))],
+    "_foreach_mul_": [(lambda f, a, b, c: f(a, 0.3), lambda x, y, z: x.mul_(0.3)), (lambda f, a, b, c: f(a, b), lambda x, y, z: x.mul_(y)),
+                      (lambda f, a, b, c: f(a, c[2]), None)],
+    "_foreach_mul": [(lambda f, a, b, c: f(a, 0.3), lambda x, y, z: x.mul(0.3)), (lambda f, a, b, c: f(a, b), lambda x, y, z: x.mul(y))],
+    "_foreach_div_": [(lambda f, a, b, c: f(a, 3), lambda x, y, z: x.div_(3)), (lambda f, a, b, c: f(a, b), lambda x, y, z: x.div_(y)),
+                      (lambda f, a, b, c: f(a, [0.7] * len(a)), lambda x, y, z: x.div_(0.7))],
+    "_foreach_div": [(lambda f, a, b, c: f(a, 3), lambda x, y, z: x.div(3)), (lambda f, a, b, c: f(a, b), lambda x, y, z: x.div(y))],
+    "_foreach_lerp_": [(lambda f, a, b, c: f(a, b, 0.3), lambda x, y, z: x.lerp_(y, 0.3))],
+    "_foreach_addcmul_": [(lambda f, a, b, c: f(a, b, c, 0.3), lambda x, y, z: x.addcmul_(y, z, value=0.3)),
+                          (lambda f, a, b, c: f(a, b, c), lambda x, y, z: x.addcmul_(y, z))],
+    "_foreach_addcdiv_": [(lambda f, a, b, c: f(a, b, c, -0.3), lambda x, y, z: x.addcdiv_(y, z, value=-0.3)),
+                          (lambda f, a, b, c: f(a, b, c, [-0.3] * len(a)), lambda x, y, z: x.addcdiv_(y, z, value=-0.3))],
+    "_foreach_sqrt_": [(lambda f, a, b, c: f(a), lambda x, y, z: x.sqrt_())],
+    "_foreach_sqrt": [(lambda f, a, b, c: f(a), lambda x, y, z: x.sqrt())],
+    "_foreach_neg_": [(lambda f, a, b, c: f(a), lambda x, y, z: x.neg_())],
+    "_foreach_neg": [(lambda f, a, b, c: f(a), lambda x, y, z: x.neg())],
+}
+
+
+def lists(shapes, dtype, count=3):
+    return [[torch.rand(shape).add(0.1).to(dtype).to("clutch") for shape in shapes] for _ in range(count)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", CALLS)
+def test_bits(name, dtype, native):
+    for of_lists, of_one in CALLS[name]:
+        for shapes in (SHAPES, SHAPES + [(0,)], SHAPES[:1]):
+            a, b, c = lists(shapes, dtype)
+            factor = c[2].clone() if len(c) > 2 else None
+            if of_one is None and factor is None:
+                continue
+            one = of_one or (lambda x, y, z: x.mul_(factor))
+            twins = [t.clone() for t in a]
+            got = of_lists(getattr(torch, name), a, b, c)
+            wanted = [one(x, y, z) for x, y, z in zip(twins, b, c)]
+            for x, y in zip(a if name.endswith("_") else got, wanted):
+                assert x.dtype == y.dtype and torch.equal(x.cpu(), y.cpu())
+
+
+def test_lists_that_differ_take_the_loop(native):
+    a = [torch.ones(3, device="clutch"), torch.ones(2, device="clutch", dtype=torch.float64), torch.ones(2, device="clutch", dtype=torch.int64)]
+    torch._foreach_add_(a, 2)
+    assert [t.sum().item() for t in a] == [9, 6, 6] and a[2].dtype == torch.int64
+    wide = [torch.ones(2, 3, device="clutch"), torch.ones(3, device="clutch")]
+    torch._foreach_mul_(wide, [torch.full((3,), 2.0, device="clutch"), torch.full((), 3.0, device="clutch")])
+    assert wide[0].sum().item() == 12 and wide[1].sum().item() == 9
+    numbers = [torch.ones(2, device="clutch") for _ in range(3)]
+    torch._foreach_div_(numbers, [1.0, 2.0, 4.0])
+    assert [t[0].item() for t in numbers] == [1, 0.5, 0.25]
+    with pytest.raises(RuntimeError, match="must have the same number of tensors"):
+        torch._foreach_add_(numbers, numbers[:2])
+
+
+def test_strided_lists_and_aliases(native):
+    base = torch.arange(24.0).to("clutch").view(4, 6)
+    views = [base[:, 0], base[:, 1], base[2:, 2:].t()]
+    twin = base.clone()
+    torch._foreach_mul_(views, 3.0)
+    for v in (twin[:, 0], twin[:, 1], twin[2:, 2:].t()):
+        v.mul_(3.0)
+    assert torch.equal(base.cpu(), twin.cpu())
+    same = [torch.ones(4, device="clutch"), torch.ones(4, device="clutch")]
+    torch._foreach_add_(same, same)
+    assert all((t.cpu() == 2).all() for t in same)
