@@ -81,8 +81,7 @@ DType promote_types(DType a, DType b) {
   auto partner = [](DType d) { return is_floating(d); };
   auto wide_unsigned = [](DType d) { return d == DType::u16 || d == DType::u32 || d == DType::u64; };
   if ((wide_unsigned(a) && !partner(b)) || (wide_unsigned(b) && !partner(a)))
-    throw Error(ErrorCode::invalid_dtype, "promote_types",
-                fmt::format("u16, u32 and u64 must meet floats to promote, got {} and {}", name(a), name(b)));
+    throw Error(ErrorCode::invalid_dtype, "promote_types", fmt::format("u16, u32 and u64 must meet floats to promote, got {} and {}", name(a), name(b)));
   if (kind(a) < kind(b)) std::swap(a, b);  // afterwards a's kind is the later one of floating, integral, boolean, complex
   if (is_complex(a)) {
     if (is_complex(b) || b == DType::f64) return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : a;
