@@ -16,11 +16,13 @@ at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::S
   it.build_borrowing_binary_op(out, self, other);
   at::native::alpha_check(it.common_dtype(), alpha);
   if (alpha.isIntegral(true) && alpha.toLong() == 1)
-    pointwise(it, [](const In& in) { return in.x[0] + in.x[1]; });
+    pointwise(
+        it, [](const In& in) { return in.x[0] + in.x[1]; }, [](const ComplexIn& in) { return in.x[0] + in.x[1]; });
   else if (at::isFloatingType(it.common_dtype()))
     pointwise(it, [](const In& in) { return clutch::fma(in.n[0], in.x[1], in.x[0]); }, {alpha.toDouble()});
   else
-    pointwise(it, [](const In& in) { return in.x[0] + in.n[0] * in.x[1]; }, {alpha});
+    pointwise(
+        it, [](const In& in) { return in.x[0] + in.n[0] * in.x[1]; }, [](const ComplexIn& in) { return in.x[0] + in.n[0] * in.x[1]; }, {alpha});
   return out;
 }
 at::Tensor& sub_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, at::Tensor& out) {
@@ -29,18 +31,22 @@ at::Tensor& sub_out(const at::Tensor& self, const at::Tensor& other, const at::S
   at::native::sub_check(self, other);
   at::native::alpha_check(it.common_dtype(), alpha);
   if (alpha.isIntegral(true) && alpha.toLong() == 1)
-    pointwise(it, [](const In& in) { return in.x[0] - in.x[1]; });
+    pointwise(
+        it, [](const In& in) { return in.x[0] - in.x[1]; }, [](const ComplexIn& in) { return in.x[0] - in.x[1]; });
   else if (at::isFloatingType(it.common_dtype()))
     pointwise(it, [](const In& in) { return clutch::fma(-in.n[0], in.x[1], in.x[0]); }, {alpha.toDouble()});
   else
-    pointwise(it, [](const In& in) { return in.x[0] - in.n[0] * in.x[1]; }, {alpha});
+    pointwise(
+        it, [](const In& in) { return in.x[0] - in.n[0] * in.x[1]; }, [](const ComplexIn& in) { return in.x[0] - in.n[0] * in.x[1]; }, {alpha});
   return out;
 }
 at::Tensor& mul_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
-  return binary(out, self, other, [](const In& in) { return in.x[0] * in.x[1]; });
+  return binary(
+      out, self, other, [](const In& in) { return in.x[0] * in.x[1]; }, [](const ComplexIn& in) { return in.x[0] * in.x[1]; });
 }
 at::Tensor& div_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
-  return binary_float(out, self, other, [](const In& in) { return in.x[0] / in.x[1]; });
+  return binary_float(
+      out, self, other, [](const In& in) { return in.x[0] / in.x[1]; }, [](const ComplexIn& in) { return in.x[0] / in.x[1]; });
 }
 
 // Python's quotient of floats: of the exact remainder, so that it does not differ from it by rounding.
@@ -185,9 +191,8 @@ at::Tensor& nextafter_out(const at::Tensor& self, const at::Tensor& other, at::T
   return out;
 }
 at::Tensor& complex_out(const at::Tensor& real, const at::Tensor& imaginary, at::Tensor& out) {
-  const at::Tensor parts = at::view_as_real(out.resize_(at::infer_size(real.sizes(), imaginary.sizes())));
-  parts.select(-1, 0).copy_(real);
-  parts.select(-1, 1).copy_(imaginary);
+  out.resize_(at::infer_size(real.sizes(), imaginary.sizes()));
+  clutch::complex_out(wrap(out), wrap(real), wrap(imaginary));
   return out;
 }
 at::Tensor& polar_out(const at::Tensor& magnitude, const at::Tensor& angle, at::Tensor& out) {
@@ -262,7 +267,7 @@ void add_arithmetic(OpTable& table) {
   table.add<"logaddexp.out", &logaddexp_out>("map of log1p and exp");
   table.add<"logaddexp2.out", &logaddexp2_out>("map of log2 and exp2");
   table.add<"nextafter.out", &nextafter_out>("map of OpenCL's nextafter");
-  table.add<"complex.out", &complex_out>("copy_");
+  table.add<"complex.out", &complex_out>("complex");
   table.add<"polar.out", &polar_out>("map of cos and sin");
   table.add<"linalg_cross.out", &cross_out>("map");
   table.add<"lerp.Scalar_out", &lerp_scalar_out>("lerp");

@@ -16,6 +16,16 @@ constexpr auto less_equal = [](const In& in) { return in.x[0] <= in.x[1]; };
 constexpr auto greater = [](const In& in) { return in.x[0] > in.x[1]; };
 constexpr auto greater_equal = [](const In& in) { return in.x[0] >= in.x[1]; };
 
+constexpr auto equal_complex = [](const ComplexIn& in) { return in.x[0] == in.x[1]; };
+constexpr auto not_equal_complex = [](const ComplexIn& in) { return in.x[0] != in.x[1]; };
+template <auto kFormula, auto kComplex>
+at::Tensor& equality_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  return comparison(out, self, other, kFormula, kComplex);
+}
+template <auto kFormula, auto kComplex>
+at::Tensor& equality_scalar_out(const at::Tensor& self, const at::Scalar& other, at::Tensor& out) {
+  return comparison(out, self, at::native::wrapped_scalar_tensor(other), kFormula, kComplex);
+}
 template <auto kFormula>
 at::Tensor& compare_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   return comparison(out, self, other, kFormula);
@@ -151,10 +161,10 @@ at::Tensor& clamp_tensor_out(const at::Tensor& self, const std::optional<at::Ten
 
 void add_comparisons(OpTable& table) {
   table.family("comparisons and choices");
-  table.add<"eq.Tensor_out", &compare_out<equal>>("eq");
-  table.add<"eq.Scalar_out", &compare_scalar_out<equal>>("eq");
-  table.add<"ne.Tensor_out", &compare_out<not_equal>>("ne");
-  table.add<"ne.Scalar_out", &compare_scalar_out<not_equal>>("ne");
+  table.add<"eq.Tensor_out", &equality_out<equal, equal_complex>>("eq");
+  table.add<"eq.Scalar_out", &equality_scalar_out<equal, equal_complex>>("eq");
+  table.add<"ne.Tensor_out", &equality_out<not_equal, not_equal_complex>>("ne");
+  table.add<"ne.Scalar_out", &equality_scalar_out<not_equal, not_equal_complex>>("ne");
   table.add<"lt.Tensor_out", &compare_out<less>>("lt");
   table.add<"lt.Scalar_out", &compare_scalar_out<less>>("lt");
   table.add<"le.Tensor_out", &compare_out<less_equal>>("le");

@@ -4,6 +4,7 @@
 #include "runtime/convert.hpp"
 
 #include <ATen/ATen.h>
+#include <clutch/complex.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 
@@ -113,6 +114,11 @@ constexpr double kWholeDouble = 9007199254740992.0;
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
   if (self.numel() == 0) return self;
   const bool exact = !value.isComplex() && (value.isFloatingPoint() || std::abs(static_cast<double>(value.toLong())) <= kWholeDouble);
+  if (self.is_complex() && !self.is_conj() && !self.is_neg()) {
+    const c10::complex<double> number = value.toComplexDouble();
+    clutch::fill_(wrap(self), std::complex<double>(number.real(), number.imag()));
+    return self;
+  }
   if (self.is_complex() || !exact || !dtype_of(self.scalar_type())) {
     self.copy_(at::scalar_tensor(value, self.options().device(at::kCPU)));
     return self;

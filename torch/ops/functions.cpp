@@ -4,6 +4,8 @@
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/native/Resize.h>
+#include <clutch/pointwise.hpp>
 
 #include <cmath>
 #include <limits>
@@ -106,18 +108,44 @@ at::Tensor& neg_out(const at::Tensor& self, at::Tensor& out) {
   TORCH_CHECK(
       self.scalar_type() != at::kBool,
       "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
-  return unary(out, self, negated);
+  return unary(out, self, negated, [](const ComplexIn& in) { return -in.x[0]; });
 }
 at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) {
-  if (self.is_complex()) refuse("complex numbers");
+  if (self.is_complex()) {
+    at::native::resize_output(out, self.sizes());
+    if (self.numel() > 0) clutch::abs_out(wrap(out), wrap(self));
+    return out;
+  }
   return unary(out, self, magnitude);
 }
 at::Tensor abs(const at::Tensor& self) {
-  if (self.is_complex()) refuse("complex numbers");
-  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor out = at::empty({0}, self.options().dtype(c10::toRealValueType(self.scalar_type())));
   return torch_clutch::abs_out(self, out);
 }
-at::Tensor& abs_(at::Tensor& self) { return torch_clutch::abs_out(self, self); }
+at::Tensor& abs_(at::Tensor& self) {
+  TORCH_CHECK(!self.is_complex(), "In-place abs is not supported for complex tensors.");
+  return torch_clutch::abs_out(self, self);
+}
+
+at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
+  return unary(
+      out, self, [](const In& in) { return in.x[0]; }, [](const ComplexIn& in) { return conj(in.x[0]); });
+}
+at::Tensor& conj_physical_(at::Tensor& self) {
+  return self.is_complex() ? torch_clutch::conj_physical_out(self, self) : self;
+}
+at::Tensor& exp_out(const at::Tensor& self, at::Tensor& out) {
+  return unary_float(out, self, exponential, [](const ComplexIn& in) { return exp(in.x[0]); });
+}
+at::Tensor& sgn_out(const at::Tensor& self, at::Tensor& out) {
+  return unary(out, self, sign, [](const ComplexIn& in) {
+    const Expr size = abs(in.x[0]), none = size == 0;
+    return clutch::ComplexExpr(clutch::select(none, 0.0, in.x[0].re() / size), clutch::select(none, 0.0, in.x[0].im() / size));
+  });
+}
+at::Tensor& reciprocal_out(const at::Tensor& self, at::Tensor& out) {
+  return unary_float(out, self, inverse, [](const ComplexIn& in) { return reciprocal(in.x[0]); });
+}
 
 at::Tensor& round_decimals_out(const at::Tensor& self, int64_t decimals, at::Tensor& out) {
   if (!at::isFloatingType(self.scalar_type())) refuse("decimals of integers");
@@ -165,12 +193,14 @@ at::Tensor logit(const at::Tensor& self, std::optional<double> eps) {
 void add_functions(OpTable& table) {
   table.family("functions");
   table.add<"neg.out", &neg_out>("neg");
+  table.add<"conj_physical.out", &conj_physical_out>("conj");
+  table.add<"conj_physical_", &conj_physical_>("conj_");
   table.add<"abs", &abs>("abs");
   table.add<"abs_", &abs_>("abs");
   table.add<"abs.out", &abs_out>("abs");
   table.add<"sign.out", &kept_out<sign>>("sign");
-  table.add<"sgn.out", &kept_out<sign>>("sign");
-  table.add<"exp.out", &real_out<exponential>>("exp");
+  table.add<"sgn.out", &sgn_out>("sign");
+  table.add<"exp.out", &exp_out>("exp");
   table.add<"exp2.out", &real_out<exponential2>>("exp2");
   table.add<"expm1.out", &real_out<exponential_less_1>>("expm1");
   table.add<"log.out", &real_out<logarithm>>("log");
@@ -195,7 +225,7 @@ void add_functions(OpTable& table) {
   table.add<"erf.out", &real_out<error_function>>("erf");
   table.add<"erfc.out", &real_out<error_complement>>("map of OpenCL's erfc");
   table.add<"lgamma.out", &real_out<log_gamma>>("map of OpenCL's lgamma");
-  table.add<"reciprocal.out", &real_out<inverse>>("reciprocal");
+  table.add<"reciprocal.out", &reciprocal_out>("reciprocal");
   table.add<"special_entr.out", &real_out<entropy>>("map of log");
   table.add<"digamma.out", &real_out<digamma>>("map of log");
   table.add<"angle", &angle>("map of select");

@@ -59,7 +59,7 @@ at::Tensor& sum_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool k
   return reduce_out(&clutch::sum_out, self, dims, keep, out);
 }
 at::Tensor& mean_out(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep, std::optional<at::ScalarType>, at::Tensor& out) {
-  if (!at::isFloatingType(self.scalar_type())) refuse("means of other than floating numbers");
+  if (!at::isFloatingType(self.scalar_type()) && !self.is_complex()) refuse("means of other than floating numbers");
   return reduce_out(&clutch::mean_out, self, dims, keep, out);
 }
 at::Tensor& prod_dim_out(const at::Tensor& self, int64_t dim, bool keep, std::optional<at::ScalarType>, at::Tensor& out) {

@@ -34,7 +34,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_recurrent(table);
   add_optimizers(table);
   add_convolutions(table);
-  add_host_ops(table);
 }
 
 // What no kernel is registered for.

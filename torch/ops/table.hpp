@@ -89,8 +89,6 @@ class OpTable {
     rows().push_back({kName.text, clutch, family_});
     library_.impl(kName.text, torch::CppFunction(TORCH_FN(Called::call)));
   }
-  /// An op that is to run on the CPU although PyTorch has a kernel for all devices, which would fail on ours.
-  void on_cpu(const char* aten) { library_.impl(aten, torch::CppFunction::makeFromBoxedFunction<&cpu_fallback>()); }
 
   static std::vector<OpRow>& rows();
 
@@ -124,6 +122,5 @@ void add_linear_algebra(OpTable& table);
 void add_recurrent(OpTable& table);
 void add_optimizers(OpTable& table);
 void add_convolutions(OpTable& table);
-void add_host_ops(OpTable& table);
 
 }  // namespace torch_clutch

@@ -15,7 +15,11 @@ using clutch::DType;
 using clutch::ExprFunction;
 
 Number::Number(const at::Scalar& scalar) {
-  if (scalar.isComplex()) refuse("a complex number");
+  if (scalar.isComplex()) {
+    const c10::complex<double> number = scalar.toComplexDouble();
+    value = number.real(), imaginary = number.imag(), complex = true;
+    return;
+  }
   whole = scalar.isIntegral(true);
   value = scalar.toDouble();
   constexpr double kWholeDouble = 9007199254740992.0;
@@ -126,6 +130,8 @@ ExprFunction filled(Entry& entry, std::span<const double> values, std::span<cons
 
 ExprFunction function_of(Formula formula, std::span<const Operand> operands, std::span<const clutch::Tensor> inputs, std::span<const Number> numbers,
                          std::span<const double> values, std::span<const clutch::Tensor> captured) {
+  for (const Number& number : numbers)
+    if (number.complex) refuse("a complex number");
   const std::string key = key_of(formula, operands, numbers, captured);
   std::lock_guard lock(cache().mutex);
   auto found = cache().entries.find(key);
@@ -175,6 +181,7 @@ void pointwise(at::TensorIteratorBase& iterator, Formula formula, std::span<cons
   for (int i = iterator.noutputs(); i < iterator.ntensors(); ++i) {
     if (iterator.is_cpu_scalar(i)) {
       const Number number(at::Scalar(iterator.tensor(i).item()));
+      if (number.complex) refuse("a complex number");
       operands.push_back({.tensor = {}, .common = common, .whole = number.whole});
       values.push_back(number.value);
     } else {
@@ -186,6 +193,25 @@ void pointwise(at::TensorIteratorBase& iterator, Formula formula, std::span<cons
   if (inputs.empty()) refuse("tensors of the CPU alone");
   for (int i = 0; i < iterator.noutputs(); ++i) outputs.push_back(operand(iterator, i));
   clutch::map_out(outputs, function_of(formula, operands, inputs, numbers, values, {}), inputs);
+}
+
+void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers) {
+  if (iterator.numel() == 0) return;
+  std::vector<clutch::Tensor> inputs;
+  std::vector<clutch::ComplexExpr> x, n;
+  for (int i = iterator.noutputs(); i < iterator.ntensors(); ++i)
+    if (!iterator.is_cpu_scalar(i)) inputs.push_back(operand(iterator, i));
+  if (inputs.empty()) refuse("tensors of the CPU alone");
+  const DType part = need_dtype(iterator.common_dtype()) == DType::c128 ? DType::f64 : DType::f32;
+  const std::vector<clutch::ComplexExpr> traced = clutch::detail::complex_inputs(inputs, "map_complex");
+  std::size_t next = 0;
+  for (int i = iterator.noutputs(); i < iterator.ntensors(); ++i) {
+    const clutch::ComplexExpr z = iterator.is_cpu_scalar(i) ? Number(at::Scalar(iterator.tensor(i).item())).traced() : traced[next++];
+    x.emplace_back(clutch::cast(z.re(), part), clutch::cast(z.im(), part));
+  }
+  for (const Number& number : numbers) n.push_back(number.traced());
+  const clutch::Tensor out = operand(iterator, 0);
+  clutch::detail::map_complex(&out, formula({.x = x, .n = n}), inputs, {}, {}, "map_complex");
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 
 #include <ATen/TensorIterator.h>
 #include <c10/core/Scalar.h>
+#include <clutch/complex.hpp>
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/reduce.hpp>
 
@@ -24,14 +25,21 @@ struct In {
   std::span<const clutch::Captured> c;
 };
 
+/// The same of complex numbers.
+struct ComplexIn {
+  std::span<const clutch::ComplexExpr> x;
+  std::span<const clutch::ComplexExpr> n;
+};
+
 /// A number of a call: whole ones keep integers integer.
 struct Number {
-  double value = 0;
-  bool whole = false;
+  double value = 0, imaginary = 0;
+  bool whole = false, complex = false;
   Number(const at::Scalar& scalar);
   Number(double number) : value(number) {}
   Number(std::int64_t number) : value(static_cast<double>(number)), whole(true) {}
   Number(int number) : value(number), whole(true) {}
+  clutch::ComplexExpr traced() const { return {clutch::param(value), complex ? clutch::param(imaginary) : Expr(0)}; }
 };
 using Numbers = std::initializer_list<Number>;
 
@@ -49,6 +57,12 @@ Results call_formula(const In& in) {
 }
 
 void pointwise(at::TensorIteratorBase& iterator, Formula formula, std::span<const Number> numbers, std::optional<c10::ScalarType> compute);
+using ComplexFormula = clutch::detail::ComplexResult (*)(const ComplexIn&);
+template <class F>
+clutch::detail::ComplexResult call_complex(const ComplexIn& in) {
+  return F{}(in);
+}
+void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers);
 clutch::ExprFunction function(Formula formula, std::span<const clutch::Tensor> inputs, std::span<const Number> numbers,
                               std::span<const clutch::Tensor> captured);
 
@@ -64,6 +78,12 @@ clutch::ExprFunction traced(F, std::span<const clutch::Tensor> inputs, Numbers n
 template <class F>
 void pointwise(at::TensorIteratorBase& iterator, F, Numbers numbers = {}) {
   detail::pointwise(iterator, &detail::call_formula<F>, std::span(numbers.begin(), numbers.size()), iterator.common_dtype());
+}
+/// The same with another lambda for a complex common dtype.
+template <class F, class G>
+void pointwise(at::TensorIteratorBase& iterator, F f, G, Numbers numbers = {}) {
+  if (!c10::isComplexType(iterator.common_dtype())) return pointwise(iterator, f, numbers);
+  detail::complex_pointwise(iterator, &detail::call_complex<G>, std::span(numbers.begin(), numbers.size()));
 }
 /// The same without a cast: each operand is read in its own dtype.
 template <class F>
@@ -113,6 +133,42 @@ at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tens
 template <class F>
 at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
   return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_comparison_op(out, self, other); });
+}
+/// The same with a lambda for complex numbers.
+template <class F, class G>
+at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, G of_complex) {
+  at::TensorIterator iterator;
+  iterator.build_borrowing_unary_op(out, self);
+  pointwise(iterator, f, of_complex);
+  return out;
+}
+template <class F, class G>
+at::Tensor& unary_float(at::Tensor& out, const at::Tensor& self, F f, G of_complex) {
+  at::TensorIterator iterator;
+  iterator.build_borrowing_unary_float_op(out, self);
+  pointwise(iterator, f, of_complex);
+  return out;
+}
+template <class F, class G>
+at::Tensor& binary(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
+  at::TensorIterator iterator;
+  iterator.build_borrowing_binary_op(out, self, other);
+  pointwise(iterator, f, of_complex);
+  return out;
+}
+template <class F, class G>
+at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
+  at::TensorIterator iterator;
+  iterator.build_borrowing_binary_float_op(out, self, other);
+  pointwise(iterator, f, of_complex);
+  return out;
+}
+template <class F, class G>
+at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
+  at::TensorIterator iterator;
+  iterator.build_borrowing_comparison_op(out, self, other);
+  pointwise(iterator, f, of_complex);
+  return out;
 }
 template <class F>
 at::Tensor& ternary(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, F f, Numbers numbers = {}) {

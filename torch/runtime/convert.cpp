@@ -30,6 +30,9 @@ constexpr Pair kDTypes[] = {
     {at::kBool, DType::boolean},
     {at::kComplexFloat, DType::c64},
     {at::kComplexDouble, DType::c128},
+    {at::kUInt16, DType::u16},
+    {at::kUInt32, DType::u32},
+    {at::kUInt64, DType::u64},
 };
 
 }  // namespace
