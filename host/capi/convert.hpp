@@ -103,7 +103,7 @@ typename H::Value& need(H* object, const char* what) {
   return object->value;
 }
 template <class H>
-void release(H* object) noexcept {
+void release(const H* object) noexcept {
   delete object;
 }
 template <class T>

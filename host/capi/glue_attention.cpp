@@ -7,11 +7,11 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_attention_mask_mod_release(clutch_attention_mask_mod_t* mask_mod) { release(mask_mod); }
-void clutch_attention_score_mod_release(clutch_attention_score_mod_t* score_mod) { release(score_mod); }
-void clutch_attention_block_mask_release(clutch_attention_block_mask_t* block_mask) { release(block_mask); }
-void clutch_attention_paged_cache_release(clutch_attention_paged_cache_t* paged_cache) { release(paged_cache); }
-void clutch_attention_sdpa_backends_release(clutch_attention_sdpa_backends_t* sdpa_backends) { release(sdpa_backends); }
+void clutch_attention_mask_mod_release(const clutch_attention_mask_mod_t* mask_mod) { release(mask_mod); }
+void clutch_attention_score_mod_release(const clutch_attention_score_mod_t* score_mod) { release(score_mod); }
+void clutch_attention_block_mask_release(const clutch_attention_block_mask_t* block_mask) { release(block_mask); }
+void clutch_attention_paged_cache_release(const clutch_attention_paged_cache_t* paged_cache) { release(paged_cache); }
+void clutch_attention_sdpa_backends_release(const clutch_attention_sdpa_backends_t* sdpa_backends) { release(sdpa_backends); }
 clutch_status_t clutch_attention_mask_mod_create(const clutch_expr_function_t* function, clutch_attention_mask_mod_t** result) {
   return guarded("clutch_attention_mask_mod_create", [&] { clear(result); *result = new clutch_attention_mask_mod_t{attention::MaskMod(capi::ref(function))};
     });

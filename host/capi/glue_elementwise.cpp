@@ -7,7 +7,7 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_expr_function_release(clutch_expr_function_t* expr_function) { release(expr_function); }
+void clutch_expr_function_release(const clutch_expr_function_t* expr_function) { release(expr_function); }
 clutch_status_t clutch_expr_function_parse(const char* text, clutch_expr_function_t** result) {
   return guarded("clutch_expr_function_parse", [&] { clear(result); *result = new clutch_expr_function_t{clutch::ExprFunction::parse(capi::text(text))}; });
 }

@@ -7,11 +7,11 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_graph_release(clutch_graph_t* graph) { release(graph); }
-void clutch_graph_annotation_release(clutch_graph_annotation_t* graph_annotation) { release(graph_annotation); }
-void clutch_profiler_release(clutch_profiler_t* profiler) { release(profiler); }
-void clutch_profiler_range_release(clutch_profiler_range_t* range) { release(range); }
-void clutch_graph_program_release(clutch_graph_program_t* graph_program) { release(graph_program); }
+void clutch_graph_release(const clutch_graph_t* graph) { release(graph); }
+void clutch_graph_annotation_release(const clutch_graph_annotation_t* graph_annotation) { release(graph_annotation); }
+void clutch_profiler_release(const clutch_profiler_t* profiler) { release(profiler); }
+void clutch_profiler_range_release(const clutch_profiler_range_t* range) { release(range); }
+void clutch_graph_program_release(const clutch_graph_program_t* graph_program) { release(graph_program); }
 clutch_status_t clutch_graph_create(const clutch_graph_options_t* options, clutch_graph_t** result) {
   return guarded("clutch_graph_create", [&] { clear(result); *result = new clutch_graph_t{Graph(capi::read(options, "options"))}; });
 }

@@ -7,8 +7,8 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_linalg_packed_matrix_release(clutch_linalg_packed_matrix_t* packed_matrix) { release(packed_matrix); }
-void clutch_sparse_semi_structured_release(clutch_sparse_semi_structured_t* semi_structured) { release(semi_structured); }
+void clutch_linalg_packed_matrix_release(const clutch_linalg_packed_matrix_t* packed_matrix) { release(packed_matrix); }
+void clutch_sparse_semi_structured_release(const clutch_sparse_semi_structured_t* semi_structured) { release(semi_structured); }
 clutch_status_t clutch_linalg_packed_matrix_create(const clutch_tensor_t* b, const clutch_stream_t* stream, clutch_linalg_packed_matrix_t** result) {
   return guarded("clutch_linalg_packed_matrix_create", [&] { clear(result); *result = new clutch_linalg_packed_matrix_t{linalg::PackedMatrix(capi::ref(b),
     capi::ref(stream))}; });

@@ -7,13 +7,13 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_optim_sgd_release(clutch_optim_sgd_t* sgd) { release(sgd); }
-void clutch_optim_adam_release(clutch_optim_adam_t* adam) { release(adam); }
-void clutch_optim_adamw_release(clutch_optim_adamw_t* adamw) { release(adamw); }
-void clutch_optim_adagrad_release(clutch_optim_adagrad_t* adagrad) { release(adagrad); }
-void clutch_optim_rmsprop_release(clutch_optim_rmsprop_t* rmsprop) { release(rmsprop); }
-void clutch_optim_grad_scaler_release(clutch_optim_grad_scaler_t* grad_scaler) { release(grad_scaler); }
-void clutch_optim_lr_scheduler_release(clutch_optim_lr_scheduler_t* lr_scheduler) { release(lr_scheduler); }
+void clutch_optim_sgd_release(const clutch_optim_sgd_t* sgd) { release(sgd); }
+void clutch_optim_adam_release(const clutch_optim_adam_t* adam) { release(adam); }
+void clutch_optim_adamw_release(const clutch_optim_adamw_t* adamw) { release(adamw); }
+void clutch_optim_adagrad_release(const clutch_optim_adagrad_t* adagrad) { release(adagrad); }
+void clutch_optim_rmsprop_release(const clutch_optim_rmsprop_t* rmsprop) { release(rmsprop); }
+void clutch_optim_grad_scaler_release(const clutch_optim_grad_scaler_t* grad_scaler) { release(grad_scaler); }
+void clutch_optim_lr_scheduler_release(const clutch_optim_lr_scheduler_t* lr_scheduler) { release(lr_scheduler); }
 clutch_status_t clutch_optim_sgd_create(const clutch_tensor_t* const* params, size_t params_count, const clutch_optim_sgd_options_t* options, const
     clutch_stream_t* stream, clutch_optim_sgd_t** result) {
   return guarded("clutch_optim_sgd_create", [&] { clear(result); *result = new clutch_optim_sgd_t{optim::SGD(capi::tensors(params, params_count, "params"),

@@ -7,7 +7,7 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_row_function_release(clutch_row_function_t* row_function) { release(row_function); }
+void clutch_row_function_release(const clutch_row_function_t* row_function) { release(row_function); }
 clutch_status_t clutch_reduce_out(const clutch_tensor_t* out, clutch_reduce_t op, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs,
     size_t inputs_count, const clutch_reduce_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_reduce_out", [&] { clutch::reduce_out(capi::ref(out), capi::enumerator<Reduce>(op, "op"), capi::ref(function), capi::tensors(inputs,

@@ -7,19 +7,19 @@ using namespace clutch::capi;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-void clutch_device_release(clutch_device_t* device) { release(device); }
-void clutch_stream_release(clutch_stream_t* stream) { release(stream); }
-void clutch_event_release(clutch_event_t* event) { release(event); }
-void clutch_tensor_release(clutch_tensor_t* tensor) { release(tensor); }
-void clutch_storage_handle_release(clutch_storage_handle_t* storage_handle) { release(storage_handle); }
-void clutch_generator_release(clutch_generator_t* generator) { release(generator); }
-void clutch_partition_release(clutch_partition_t* partition) { release(partition); }
-void clutch_partition_guard_release(clutch_partition_guard_t* partition_guard) { release(partition_guard); }
-void clutch_mem_pool_release(clutch_mem_pool_t* mem_pool) { release(mem_pool); }
-void clutch_pool_guard_release(clutch_pool_guard_t* pool_guard) { release(pool_guard); }
-void clutch_memory_label_guard_release(clutch_memory_label_guard_t* memory_label_guard) { release(memory_label_guard); }
-void clutch_host_mapping_release(clutch_host_mapping_t* host_mapping) { release(host_mapping); }
-void clutch_safetensors_release(clutch_safetensors_t* safetensors) { release(safetensors); }
+void clutch_device_release(const clutch_device_t* device) { release(device); }
+void clutch_stream_release(const clutch_stream_t* stream) { release(stream); }
+void clutch_event_release(const clutch_event_t* event) { release(event); }
+void clutch_tensor_release(const clutch_tensor_t* tensor) { release(tensor); }
+void clutch_storage_handle_release(const clutch_storage_handle_t* storage_handle) { release(storage_handle); }
+void clutch_generator_release(const clutch_generator_t* generator) { release(generator); }
+void clutch_partition_release(const clutch_partition_t* partition) { release(partition); }
+void clutch_partition_guard_release(const clutch_partition_guard_t* partition_guard) { release(partition_guard); }
+void clutch_mem_pool_release(const clutch_mem_pool_t* mem_pool) { release(mem_pool); }
+void clutch_pool_guard_release(const clutch_pool_guard_t* pool_guard) { release(pool_guard); }
+void clutch_memory_label_guard_release(const clutch_memory_label_guard_t* memory_label_guard) { release(memory_label_guard); }
+void clutch_host_mapping_release(const clutch_host_mapping_t* host_mapping) { release(host_mapping); }
+void clutch_safetensors_release(const clutch_safetensors_t* safetensors) { release(safetensors); }
 clutch_status_t clutch_device_count(int64_t* result) {
   return guarded("clutch_device_count", [&] { *cleared(result) = clutch::device_count(); });
 }

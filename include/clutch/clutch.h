@@ -510,19 +510,19 @@ struct clutch_cost_t {
 };
 #define CLUTCH_COST_INIT {sizeof(clutch_cost_t), 0, 0}
 
-CLUTCH_C_API void clutch_device_release(clutch_device_t* device);
-CLUTCH_C_API void clutch_stream_release(clutch_stream_t* stream);
-CLUTCH_C_API void clutch_event_release(clutch_event_t* event);
-CLUTCH_C_API void clutch_tensor_release(clutch_tensor_t* tensor);
-CLUTCH_C_API void clutch_storage_handle_release(clutch_storage_handle_t* storage_handle);
-CLUTCH_C_API void clutch_generator_release(clutch_generator_t* generator);
-CLUTCH_C_API void clutch_partition_release(clutch_partition_t* partition);
-CLUTCH_C_API void clutch_partition_guard_release(clutch_partition_guard_t* partition_guard);
-CLUTCH_C_API void clutch_mem_pool_release(clutch_mem_pool_t* mem_pool);
-CLUTCH_C_API void clutch_pool_guard_release(clutch_pool_guard_t* pool_guard);
-CLUTCH_C_API void clutch_memory_label_guard_release(clutch_memory_label_guard_t* memory_label_guard);
-CLUTCH_C_API void clutch_host_mapping_release(clutch_host_mapping_t* host_mapping);
-CLUTCH_C_API void clutch_safetensors_release(clutch_safetensors_t* safetensors);
+CLUTCH_C_API void clutch_device_release(const clutch_device_t* device);
+CLUTCH_C_API void clutch_stream_release(const clutch_stream_t* stream);
+CLUTCH_C_API void clutch_event_release(const clutch_event_t* event);
+CLUTCH_C_API void clutch_tensor_release(const clutch_tensor_t* tensor);
+CLUTCH_C_API void clutch_storage_handle_release(const clutch_storage_handle_t* storage_handle);
+CLUTCH_C_API void clutch_generator_release(const clutch_generator_t* generator);
+CLUTCH_C_API void clutch_partition_release(const clutch_partition_t* partition);
+CLUTCH_C_API void clutch_partition_guard_release(const clutch_partition_guard_t* partition_guard);
+CLUTCH_C_API void clutch_mem_pool_release(const clutch_mem_pool_t* mem_pool);
+CLUTCH_C_API void clutch_pool_guard_release(const clutch_pool_guard_t* pool_guard);
+CLUTCH_C_API void clutch_memory_label_guard_release(const clutch_memory_label_guard_t* memory_label_guard);
+CLUTCH_C_API void clutch_host_mapping_release(const clutch_host_mapping_t* host_mapping);
+CLUTCH_C_API void clutch_safetensors_release(const clutch_safetensors_t* safetensors);
 CLUTCH_C_API clutch_status_t clutch_device_count(int64_t* result);
 /* clutch::device(int) */
 CLUTCH_C_API clutch_status_t clutch_device_at(int64_t index, clutch_device_t** result);
@@ -864,7 +864,7 @@ struct clutch_permutation_options_t {
 #define CLUTCH_PERMUTATION_OPTIONS_INIT {sizeof(clutch_permutation_options_t), CLUTCH_DTYPE_I64, NULL, 0, 0, \
   NULL}
 
-CLUTCH_C_API void clutch_expr_function_release(clutch_expr_function_t* expr_function);
+CLUTCH_C_API void clutch_expr_function_release(const clutch_expr_function_t* expr_function);
 CLUTCH_C_API clutch_status_t clutch_expr_function_parse(const char* text, clutch_expr_function_t** result);
 CLUTCH_C_API clutch_status_t clutch_expr_function_text(const clutch_expr_function_t* expr_function, char*
     text, size_t capacity, size_t* length);
@@ -1560,7 +1560,7 @@ struct clutch_nn_embedding_backward_options_t {
 };
 #define CLUTCH_NN_EMBEDDING_BACKWARD_OPTIONS_INIT {sizeof(clutch_nn_embedding_backward_options_t), -1, 0}
 
-CLUTCH_C_API void clutch_row_function_release(clutch_row_function_t* row_function);
+CLUTCH_C_API void clutch_row_function_release(const clutch_row_function_t* row_function);
 CLUTCH_C_API clutch_status_t clutch_reduce_out(const clutch_tensor_t* out, clutch_reduce_t op, const
     clutch_expr_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count, const
     clutch_reduce_options_t* options, const clutch_stream_t* stream);
@@ -1865,8 +1865,8 @@ struct clutch_sparse_spmm_gradients_t {
 };
 #define CLUTCH_SPARSE_SPMM_GRADIENTS_INIT {sizeof(clutch_sparse_spmm_gradients_t), NULL, NULL}
 
-CLUTCH_C_API void clutch_linalg_packed_matrix_release(clutch_linalg_packed_matrix_t* packed_matrix);
-CLUTCH_C_API void clutch_sparse_semi_structured_release(clutch_sparse_semi_structured_t* semi_structured);
+CLUTCH_C_API void clutch_linalg_packed_matrix_release(const clutch_linalg_packed_matrix_t* packed_matrix);
+CLUTCH_C_API void clutch_sparse_semi_structured_release(const clutch_sparse_semi_structured_t* semi_structured);
 CLUTCH_C_API clutch_status_t clutch_linalg_packed_matrix_create(const clutch_tensor_t* b, const
     clutch_stream_t* stream, clutch_linalg_packed_matrix_t** result);
 CLUTCH_C_API clutch_status_t clutch_linalg_packed_matrix_sizes(const clutch_linalg_packed_matrix_t*
@@ -2178,11 +2178,11 @@ struct clutch_attention_paged_cache_options_t {
 #define CLUTCH_ATTENTION_PAGED_CACHE_OPTIONS_INIT {sizeof(clutch_attention_paged_cache_options_t), 0, 128, \
   1, 0, 1, 0, 0, CLUTCH_DTYPE_F32, NULL}
 
-CLUTCH_C_API void clutch_attention_mask_mod_release(clutch_attention_mask_mod_t* mask_mod);
-CLUTCH_C_API void clutch_attention_score_mod_release(clutch_attention_score_mod_t* score_mod);
-CLUTCH_C_API void clutch_attention_block_mask_release(clutch_attention_block_mask_t* block_mask);
-CLUTCH_C_API void clutch_attention_paged_cache_release(clutch_attention_paged_cache_t* paged_cache);
-CLUTCH_C_API void clutch_attention_sdpa_backends_release(clutch_attention_sdpa_backends_t* sdpa_backends);
+CLUTCH_C_API void clutch_attention_mask_mod_release(const clutch_attention_mask_mod_t* mask_mod);
+CLUTCH_C_API void clutch_attention_score_mod_release(const clutch_attention_score_mod_t* score_mod);
+CLUTCH_C_API void clutch_attention_block_mask_release(const clutch_attention_block_mask_t* block_mask);
+CLUTCH_C_API void clutch_attention_paged_cache_release(const clutch_attention_paged_cache_t* paged_cache);
+CLUTCH_C_API void clutch_attention_sdpa_backends_release(const clutch_attention_sdpa_backends_t* sdpa_backends);
 CLUTCH_C_API clutch_status_t clutch_attention_mask_mod_create(const clutch_expr_function_t* function,
     clutch_attention_mask_mod_t** result);
 CLUTCH_C_API clutch_status_t clutch_attention_causal(int64_t offset, clutch_attention_mask_mod_t** result);
@@ -2475,13 +2475,13 @@ struct clutch_optim_lr_scheduler_options_t {
 };
 #define CLUTCH_OPTIM_LR_SCHEDULER_OPTIONS_INIT {sizeof(clutch_optim_lr_scheduler_options_t), 0, 0, 0, 0, 0}
 
-CLUTCH_C_API void clutch_optim_sgd_release(clutch_optim_sgd_t* sgd);
-CLUTCH_C_API void clutch_optim_adam_release(clutch_optim_adam_t* adam);
-CLUTCH_C_API void clutch_optim_adamw_release(clutch_optim_adamw_t* adamw);
-CLUTCH_C_API void clutch_optim_adagrad_release(clutch_optim_adagrad_t* adagrad);
-CLUTCH_C_API void clutch_optim_rmsprop_release(clutch_optim_rmsprop_t* rmsprop);
-CLUTCH_C_API void clutch_optim_grad_scaler_release(clutch_optim_grad_scaler_t* grad_scaler);
-CLUTCH_C_API void clutch_optim_lr_scheduler_release(clutch_optim_lr_scheduler_t* lr_scheduler);
+CLUTCH_C_API void clutch_optim_sgd_release(const clutch_optim_sgd_t* sgd);
+CLUTCH_C_API void clutch_optim_adam_release(const clutch_optim_adam_t* adam);
+CLUTCH_C_API void clutch_optim_adamw_release(const clutch_optim_adamw_t* adamw);
+CLUTCH_C_API void clutch_optim_adagrad_release(const clutch_optim_adagrad_t* adagrad);
+CLUTCH_C_API void clutch_optim_rmsprop_release(const clutch_optim_rmsprop_t* rmsprop);
+CLUTCH_C_API void clutch_optim_grad_scaler_release(const clutch_optim_grad_scaler_t* grad_scaler);
+CLUTCH_C_API void clutch_optim_lr_scheduler_release(const clutch_optim_lr_scheduler_t* lr_scheduler);
 CLUTCH_C_API clutch_status_t clutch_optim_sgd_create(const clutch_tensor_t* const* params, size_t
     params_count, const clutch_optim_sgd_options_t* options, const clutch_stream_t* stream,
     clutch_optim_sgd_t** result);
@@ -2881,11 +2881,11 @@ struct clutch_profiler_table_options_t {
 };
 #define CLUTCH_PROFILER_TABLE_OPTIONS_INIT {sizeof(clutch_profiler_table_options_t), NULL, 100, 0}
 
-CLUTCH_C_API void clutch_graph_release(clutch_graph_t* graph);
-CLUTCH_C_API void clutch_graph_annotation_release(clutch_graph_annotation_t* graph_annotation);
-CLUTCH_C_API void clutch_profiler_release(clutch_profiler_t* profiler);
-CLUTCH_C_API void clutch_profiler_range_release(clutch_profiler_range_t* range);
-CLUTCH_C_API void clutch_graph_program_release(clutch_graph_program_t* graph_program);
+CLUTCH_C_API void clutch_graph_release(const clutch_graph_t* graph);
+CLUTCH_C_API void clutch_graph_annotation_release(const clutch_graph_annotation_t* graph_annotation);
+CLUTCH_C_API void clutch_profiler_release(const clutch_profiler_t* profiler);
+CLUTCH_C_API void clutch_profiler_range_release(const clutch_profiler_range_t* range);
+CLUTCH_C_API void clutch_graph_program_release(const clutch_graph_program_t* graph_program);
 CLUTCH_C_API clutch_status_t clutch_graph_create(const clutch_graph_options_t* options, clutch_graph_t**
     result);
 CLUTCH_C_API clutch_status_t clutch_graph_capture_begin(clutch_graph_t* graph, const clutch_stream_t* stream,

@@ -164,8 +164,8 @@ static void elementwise(void) {
   int64_t numel = 0;
   OK(clutch_tensor_numel(found.values, &numel));
   CHECK(numel == 13 && found.counts != NULL && found.inverse == NULL);
-  clutch_tensor_release((clutch_tensor_t*)(uintptr_t)found.values);
-  clutch_tensor_release((clutch_tensor_t*)(uintptr_t)found.counts);
+  clutch_tensor_release(found.values);
+  clutch_tensor_release(found.counts);
 
   clutch_tensor_release(sums);
   clutch_tensor_release(table);

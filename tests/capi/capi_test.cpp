@@ -169,7 +169,7 @@ TEST(CAbi, RowFunctionsAreChecked) {
   EXPECT_EQ(clutch_row_function_create(&f32, 1, any, 1, two, 1, nullptr, nullptr, &row), CLUTCH_INVALID_ARGUMENT);
   EXPECT_EQ(clutch_row_function_create(&f32, 1, ops, 1, two, 1, nullptr, nullptr, &row), CLUTCH_INVALID_ARGUMENT) << "no outputs";
   EXPECT_EQ(row, nullptr);
-  clutch_expr_function_release(const_cast<clutch_expr_function_t*>(function));
+  clutch_expr_function_release(function);
 }
 
 }}  // namespace clutch::testing

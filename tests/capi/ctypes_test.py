@@ -93,6 +93,32 @@ def program():
     assert state.value is None
 
 
+NUMBERS = ctypes.c_int64, ctypes.c_uint64, ctypes.c_double, ctypes.c_size_t
+
+
+def calls_with_wrong_structs():
+    """Each struct of each function with sizes that it never has, and with a field that this library does not know."""
+    tried = 0
+    for name, types in clutch.FUNCTIONS.items():
+        for place, t in enumerate(types):
+            struct = getattr(t, "_type_", None)
+            if not isinstance(struct, type) or not issubclass(struct, clutch.Sized):
+                continue
+            for size in (0, 8, 12, ctypes.sizeof(struct) + 8, 1 << 40):
+                room = (ctypes.c_uint8 * (ctypes.sizeof(struct) + 16))()
+                ctypes.memmove(room, ctypes.byref(struct()), ctypes.sizeof(struct))
+                room[ctypes.sizeof(struct)] = 1
+                given = struct.from_buffer(room)
+                given.size = size
+                arguments = [clutch.Number(0, 0) if u is clutch.Number else u(0) if u in NUMBERS else None for u in types]
+                arguments[place] = ctypes.pointer(given)
+                status = getattr(library, name)(*arguments)
+                assert status in (clutch.INVALID_ARGUMENT, clutch.NOT_SUPPORTED), (name, size, status, library.clutch_error_message())
+                tried += 1
+    assert tried > 1000, tried
+    return tried
+
+
 # They change the process for the calls behind them.
 APART = {"clutch_clear_cache"}
 
@@ -103,11 +129,11 @@ def calls_with_nothing():
     for name, types in clutch.FUNCTIONS.items():
         if name in APART:
             continue
-        nothing = [clutch.Number(0, 0) if t is clutch.Number else None if t in (ctypes.c_char_p, ctypes.c_void_p) else t(0) for t in types]
+        nothing = [clutch.Number(0, 0) if t is clutch.Number else t(0) if t in NUMBERS else None for t in types]
         places = list(nothing)
-        place = ctypes.create_string_buffer(8192)
         if name in clutch.RESULTS:
-            places[-1] = place
+            place = ctypes.create_string_buffer(8192)
+            places[-1] = ctypes.cast(place, types[-1])
         for arguments in (nothing, places):
             status = getattr(library, name)(*arguments)
             assert 0 <= status <= clutch.NOT_CONVERGED, (name, status)
@@ -123,6 +149,7 @@ def calls_with_nothing():
 if __name__ == "__main__":
     assert library.clutch_abi_version() == clutch.ABI
     program()
+    wrong = calls_with_wrong_structs()
     refused = calls_with_nothing()
     program()
-    print("%d functions, %d refusals" % (len(clutch.FUNCTIONS), refused))
+    print("%d functions, %d refusals, %d wrong structs" % (len(clutch.FUNCTIONS), refused, wrong))

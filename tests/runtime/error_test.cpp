@@ -1140,6 +1140,7 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "synchronize",
       "to_string",
       "version",
+      "plugins",
       "profiler::Profiler::add_metadata",
       "profiler::Profiler::events",
       "profiler::Profiler::idle_gaps",
