@@ -55,11 +55,11 @@ clutch_status_t clutch_expr_function_with_captured(const clutch_expr_function_t*
     "expr_function").with_captured(capi::tensors(tensors, tensors_count, "tensors"))}; });
 }
 clutch_status_t clutch_expr_function_backward(const clutch_expr_function_t* expr_function, clutch_expr_function_t** result) {
-  return guarded("clutch_expr_function_backward", [&] { clear(result); *result = new clutch_expr_function_t{need(expr_function, "expr_function").backward()};
-    });
+  return guarded("clutch_expr_function_backward", [&] { clear(result); *result = new clutch_expr_function_t{need(expr_function,
+    "expr_function").backward()}; });
 }
-clutch_status_t clutch_map_out(const clutch_tensor_t* const* outputs, size_t outputs_count, const clutch_expr_function_t* function, const clutch_tensor_t*
-    const* inputs, size_t inputs_count, const clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_map_out(const clutch_tensor_t* const* outputs, size_t outputs_count, const clutch_expr_function_t* function,
+    const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_map_out", [&] { clutch::map_out(capi::tensors(outputs, outputs_count, "outputs"), capi::ref(function), capi::tensors(inputs,
     inputs_count, "inputs"), capi::read(options, "options"), capi::ref(stream)); });
 }
@@ -68,19 +68,21 @@ clutch_status_t clutch_map_dtype(const clutch_expr_function_t* function, int64_t
   return guarded("clutch_map_dtype", [&] { *cleared(result) = static_cast<std::int64_t>(clutch::map_dtype(capi::ref(function), capi::narrow<int>(output,
     "output"), capi::tensors(inputs, inputs_count, "inputs"))); });
 }
-clutch_status_t clutch_map_backward_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* const* grad_outputs, size_t
-    grad_outputs_count, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_stream_t* stream) {
+clutch_status_t clutch_map_backward_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* const* grad_outputs,
+    size_t grad_outputs_count, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count,
+    const clutch_stream_t* stream) {
   return guarded("clutch_map_backward_out", [&] { clutch::map_backward_out(capi::tensors(outs, outs_count, "outs"), capi::tensors(grad_outputs,
     grad_outputs_count, "grad_outputs"), capi::ref(function), capi::tensors(inputs, inputs_count, "inputs"), capi::ref(stream)); });
 }
-clutch_status_t clutch_captured_backward_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* const* grad_outputs, size_t
-    grad_outputs_count, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_stream_t* stream) {
+clutch_status_t clutch_captured_backward_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* const* grad_outputs,
+    size_t grad_outputs_count, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count,
+    const clutch_stream_t* stream) {
   return guarded("clutch_captured_backward_out", [&] { clutch::captured_backward_out(capi::tensors(outs, outs_count, "outs"), capi::tensors(grad_outputs,
     grad_outputs_count, "grad_outputs"), capi::ref(function), capi::tensors(inputs, inputs_count, "inputs"), capi::ref(stream)); });
 }
-clutch_status_t clutch_foreach_map_out(const clutch_tensor_t* const* const* outputs, const size_t* outputs_sizes, size_t outputs_count, const
-    clutch_expr_function_t* function, const clutch_tensor_t* const* const* inputs, const size_t* inputs_sizes, size_t inputs_count, const clutch_map_options_t*
-    options, const clutch_stream_t* stream) {
+clutch_status_t clutch_foreach_map_out(const clutch_tensor_t* const* const* outputs, const size_t* outputs_sizes, size_t outputs_count,
+    const clutch_expr_function_t* function, const clutch_tensor_t* const* const* inputs, const size_t* inputs_sizes, size_t inputs_count,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_foreach_map_out", [&] { clutch::foreach_map_out(capi::TensorLists(outputs, outputs_sizes, outputs_count, "outputs"),
     capi::ref(function), capi::TensorLists(inputs, inputs_sizes, inputs_count, "inputs"), capi::read(options, "options"), capi::ref(stream)); });
 }
@@ -94,13 +96,13 @@ clutch_status_t clutch_addcmul_out(const clutch_tensor_t* out, const clutch_tens
   return guarded("clutch_addcmul_out", [&] { clutch::addcmul_out(capi::ref(out), capi::ref(input), capi::ref(tensor1), capi::ref(tensor2), capi::read(options,
     "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_addcdiv_(const clutch_tensor_t* self, const clutch_tensor_t* tensor1, const clutch_tensor_t* tensor2, const clutch_addc_options_t*
-    options, const clutch_stream_t* stream) {
+clutch_status_t clutch_addcdiv_(const clutch_tensor_t* self, const clutch_tensor_t* tensor1, const clutch_tensor_t* tensor2,
+    const clutch_addc_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_addcdiv_", [&] { clutch::addcdiv_(capi::ref(self), capi::ref(tensor1), capi::ref(tensor2), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_addcmul_(const clutch_tensor_t* self, const clutch_tensor_t* tensor1, const clutch_tensor_t* tensor2, const clutch_addc_options_t*
-    options, const clutch_stream_t* stream) {
+clutch_status_t clutch_addcmul_(const clutch_tensor_t* self, const clutch_tensor_t* tensor1, const clutch_tensor_t* tensor2,
+    const clutch_addc_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_addcmul_", [&] { clutch::addcmul_(capi::ref(self), capi::ref(tensor1), capi::ref(tensor2), capi::read(options, "options"),
     capi::ref(stream)); });
 }
@@ -116,8 +118,8 @@ clutch_status_t clutch_sign_out(const clutch_tensor_t* out, const clutch_tensor_
 clutch_status_t clutch_square_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_square_out", [&] { clutch::square_out(capi::ref(out), capi::ref(x), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_reciprocal_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_reciprocal_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_reciprocal_out", [&] { clutch::reciprocal_out(capi::ref(out), capi::ref(x), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_sqrt_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream) {
@@ -180,12 +182,12 @@ clutch_status_t clutch_silu_out(const clutch_tensor_t* out, const clutch_tensor_
 clutch_status_t clutch_softplus_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_softplus_out", [&] { clutch::softplus_out(capi::ref(out), capi::ref(x), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_bitwise_not_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_bitwise_not_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_bitwise_not_out", [&] { clutch::bitwise_not_out(capi::ref(out), capi::ref(x), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_logical_not_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_logical_not_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_logical_not_out", [&] { clutch::logical_not_out(capi::ref(out), capi::ref(x), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_isnan_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_map_options_t* options, const clutch_stream_t* stream) {
@@ -287,20 +289,20 @@ clutch_status_t clutch_isinf_(const clutch_tensor_t* self, const clutch_map_opti
 clutch_status_t clutch_isfinite_(const clutch_tensor_t* self, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_isfinite_", [&] { clutch::isfinite_(capi::ref(self), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_add_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_add_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_add_out", [&] { clutch::add_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_sub_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_sub_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_sub_out", [&] { clutch::sub_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_mul_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_mul_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_mul_out", [&] { clutch::mul_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_div_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_div_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_div_out", [&] { clutch::div_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_floor_divide_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
@@ -313,51 +315,51 @@ clutch_status_t clutch_trunc_divide_out(const clutch_tensor_t* out, const clutch
   return guarded("clutch_trunc_divide_out", [&] { clutch::trunc_divide_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_remainder_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_remainder_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_remainder_out", [&] { clutch::remainder_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_fmod_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_fmod_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_fmod_out", [&] { clutch::fmod_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_pow_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_pow_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_pow_out", [&] { clutch::pow_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_minimum_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
-  return guarded("clutch_minimum_out", [&] { clutch::minimum_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream));
-    });
+clutch_status_t clutch_minimum_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
+  return guarded("clutch_minimum_out", [&] { clutch::minimum_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
-clutch_status_t clutch_maximum_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
-  return guarded("clutch_maximum_out", [&] { clutch::maximum_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream));
-    });
+clutch_status_t clutch_maximum_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
+  return guarded("clutch_maximum_out", [&] { clutch::maximum_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
-clutch_status_t clutch_eq_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_eq_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_eq_out", [&] { clutch::eq_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_ne_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_ne_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_ne_out", [&] { clutch::ne_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_lt_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_lt_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_lt_out", [&] { clutch::lt_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_le_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_le_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_le_out", [&] { clutch::le_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_gt_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_gt_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_gt_out", [&] { clutch::gt_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_ge_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_ge_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_ge_out", [&] { clutch::ge_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_bitwise_and_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
@@ -365,8 +367,8 @@ clutch_status_t clutch_bitwise_and_out(const clutch_tensor_t* out, const clutch_
   return guarded("clutch_bitwise_and_out", [&] { clutch::bitwise_and_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_bitwise_or_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_bitwise_or_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_bitwise_or_out", [&] { clutch::bitwise_or_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
@@ -380,8 +382,8 @@ clutch_status_t clutch_logical_and_out(const clutch_tensor_t* out, const clutch_
   return guarded("clutch_logical_and_out", [&] { clutch::logical_and_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_logical_or_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_logical_or_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_logical_or_out", [&] { clutch::logical_or_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
@@ -402,12 +404,12 @@ clutch_status_t clutch_mul_(const clutch_tensor_t* self, const clutch_tensor_t* 
 clutch_status_t clutch_div_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_div_", [&] { clutch::div_(capi::ref(self), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_floor_divide_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_floor_divide_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_floor_divide_", [&] { clutch::floor_divide_(capi::ref(self), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_trunc_divide_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_trunc_divide_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_trunc_divide_", [&] { clutch::trunc_divide_(capi::ref(self), capi::ref(b), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_remainder_(const clutch_tensor_t* self, const clutch_tensor_t* b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
@@ -588,13 +590,13 @@ clutch_status_t clutch_mul_number_(const clutch_tensor_t* self, clutch_number_t 
 clutch_status_t clutch_div_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_div_number_", [&] { clutch::div_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_floor_divide_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_floor_divide_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_floor_divide_number_", [&] { clutch::floor_divide_(capi::ref(self), capi::number(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_trunc_divide_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_trunc_divide_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_trunc_divide_number_", [&] { clutch::trunc_divide_(capi::ref(self), capi::number(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
@@ -632,104 +634,104 @@ clutch_status_t clutch_ge_number_(const clutch_tensor_t* self, clutch_number_t b
   return guarded("clutch_ge_number_", [&] { clutch::ge_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_bitwise_and_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_bitwise_and_number_", [&] { clutch::bitwise_and_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_bitwise_and_number_", [&] { clutch::bitwise_and_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
 clutch_status_t clutch_bitwise_or_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_bitwise_or_number_", [&] { clutch::bitwise_or_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_bitwise_or_number_", [&] { clutch::bitwise_or_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
 clutch_status_t clutch_bitwise_xor_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_bitwise_xor_number_", [&] { clutch::bitwise_xor_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_bitwise_xor_number_", [&] { clutch::bitwise_xor_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
 clutch_status_t clutch_logical_and_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_logical_and_number_", [&] { clutch::logical_and_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_logical_and_number_", [&] { clutch::logical_and_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
 clutch_status_t clutch_logical_or_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_logical_or_number_", [&] { clutch::logical_or_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_logical_or_number_", [&] { clutch::logical_or_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
 clutch_status_t clutch_logical_xor_number_(const clutch_tensor_t* self, clutch_number_t b, const clutch_map_options_t* options, const clutch_stream_t* stream) {
-  return guarded("clutch_logical_xor_number_", [&] { clutch::logical_xor_(capi::ref(self), capi::number(b), capi::read(options, "options"), capi::ref(stream));
-    });
+  return guarded("clutch_logical_xor_number_", [&] { clutch::logical_xor_(capi::ref(self), capi::number(b), capi::read(options, "options"),
+    capi::ref(stream)); });
 }
-clutch_status_t clutch_add_scaled_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, clutch_number_t alpha, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_add_scaled_out(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, clutch_number_t alpha,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_add_scaled_out", [&] { clutch::add_scaled_out(capi::ref(out), capi::ref(a), capi::ref(b), capi::number(alpha), capi::read(options,
     "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_add_scaled_(const clutch_tensor_t* self, const clutch_tensor_t* b, clutch_number_t alpha, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_add_scaled_(const clutch_tensor_t* self, const clutch_tensor_t* b, clutch_number_t alpha, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_add_scaled_", [&] { clutch::add_scaled_(capi::ref(self), capi::ref(b), capi::number(alpha), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_gelu_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_gelu_form_t form, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_gelu_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_gelu_form_t form, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_gelu_out", [&] { clutch::gelu_out(capi::ref(out), capi::ref(x), capi::enumerator<GeluForm>(form, "form"), capi::read(options,
     "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_leaky_relu_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_number_t slope, const clutch_map_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_leaky_relu_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_number_t slope, const clutch_map_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_leaky_relu_out", [&] { clutch::leaky_relu_out(capi::ref(out), capi::ref(x), capi::number(slope), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_clamp_number_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_number_t low, clutch_number_t high, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_clamp_number_out(const clutch_tensor_t* out, const clutch_tensor_t* x, clutch_number_t low, clutch_number_t high,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_clamp_number_out", [&] { clutch::clamp_out(capi::ref(out), capi::ref(x), capi::number(low), capi::number(high), capi::read(options,
     "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_clamp_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_tensor_t* low, const clutch_tensor_t* high, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_clamp_out(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_tensor_t* low, const clutch_tensor_t* high,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_clamp_out", [&] { clutch::clamp_out(capi::ref(out), capi::ref(x), capi::ref(low), capi::ref(high), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_where_out(const clutch_tensor_t* out, const clutch_tensor_t* condition, const clutch_tensor_t* a, const clutch_tensor_t* b, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_where_out(const clutch_tensor_t* out, const clutch_tensor_t* condition, const clutch_tensor_t* a, const clutch_tensor_t* b,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_where_out", [&] { clutch::where_out(capi::ref(out), capi::ref(condition), capi::ref(a), capi::ref(b), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_lerp_number_out(const clutch_tensor_t* out, const clutch_tensor_t* start, const clutch_tensor_t* end, clutch_number_t weight, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_lerp_number_out(const clutch_tensor_t* out, const clutch_tensor_t* start, const clutch_tensor_t* end, clutch_number_t weight,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_lerp_number_out", [&] { clutch::lerp_out(capi::ref(out), capi::ref(start), capi::ref(end), capi::number(weight), capi::read(options,
     "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_lerp_out(const clutch_tensor_t* out, const clutch_tensor_t* start, const clutch_tensor_t* end, const clutch_tensor_t* weight, const
-    clutch_map_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_lerp_out(const clutch_tensor_t* out, const clutch_tensor_t* start, const clutch_tensor_t* end, const clutch_tensor_t* weight,
+    const clutch_map_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_lerp_out", [&] { clutch::lerp_out(capi::ref(out), capi::ref(start), capi::ref(end), capi::ref(weight), capi::read(options, "options"),
     capi::ref(stream)); });
 }
-clutch_status_t clutch_cat_out(const clutch_tensor_t* out, const clutch_tensor_t* const* tensors, size_t tensors_count, int64_t dim, const clutch_cat_options_t*
-    options, const clutch_stream_t* stream) {
+clutch_status_t clutch_cat_out(const clutch_tensor_t* out, const clutch_tensor_t* const* tensors, size_t tensors_count, int64_t dim,
+    const clutch_cat_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_cat_out", [&] { clutch::cat_out(capi::ref(out), capi::tensors(tensors, tensors_count, "tensors"), capi::narrow<int>(dim, "dim"),
     capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_stack_out(const clutch_tensor_t* out, const clutch_tensor_t* const* tensors, size_t tensors_count, int64_t dim, const
-    clutch_cat_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_stack_out(const clutch_tensor_t* out, const clutch_tensor_t* const* tensors, size_t tensors_count, int64_t dim,
+    const clutch_cat_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_stack_out", [&] { clutch::stack_out(capi::ref(out), capi::tensors(tensors, tensors_count, "tensors"), capi::narrow<int>(dim, "dim"),
     capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_split(const clutch_tensor_t* tensor, int64_t size, int64_t dim, clutch_tensor_t** results, size_t capacity, size_t* count) {
   return guarded("clutch_split", [&] { put_objects(clutch::split(capi::ref(tensor), size, capi::narrow<int>(dim, "dim")), results, capacity, count); });
 }
-clutch_status_t clutch_split_sizes(const clutch_tensor_t* tensor, const int64_t* sizes, size_t sizes_count, int64_t dim, clutch_tensor_t** results, size_t
-    capacity, size_t* count) {
+clutch_status_t clutch_split_sizes(const clutch_tensor_t* tensor, const int64_t* sizes, size_t sizes_count, int64_t dim, clutch_tensor_t** results,
+    size_t capacity, size_t* count) {
   return guarded("clutch_split_sizes", [&] { put_objects(clutch::split(capi::ref(tensor), capi::i64s(sizes, sizes_count, "sizes"), capi::narrow<int>(dim,
     "dim")), results, capacity, count); });
 }
-clutch_status_t clutch_split_copy_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* tensor, int64_t dim, const
-    clutch_cat_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_split_copy_out(const clutch_tensor_t* const* outs, size_t outs_count, const clutch_tensor_t* tensor, int64_t dim,
+    const clutch_cat_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_split_copy_out", [&] { clutch::split_copy_out(capi::tensors(outs, outs_count, "outs"), capi::ref(tensor), capi::narrow<int>(dim,
     "dim"), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_foreach_copy_(const clutch_tensor_t* const* destinations, size_t destinations_count, const clutch_tensor_t* const* sources, size_t
-    sources_count, const clutch_cat_options_t* options, const clutch_stream_t* stream) {
+clutch_status_t clutch_foreach_copy_(const clutch_tensor_t* const* destinations, size_t destinations_count, const clutch_tensor_t* const* sources,
+    size_t sources_count, const clutch_cat_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_foreach_copy_", [&] { clutch::foreach_copy_(capi::tensors(destinations, destinations_count, "destinations"), capi::tensors(sources,
     sources_count, "sources"), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_cumsum_out(const clutch_tensor_t* out, const clutch_tensor_t* x, int64_t dim, const clutch_cumsum_options_t* options, const
-    clutch_stream_t* stream) {
+clutch_status_t clutch_cumsum_out(const clutch_tensor_t* out, const clutch_tensor_t* x, int64_t dim, const clutch_cumsum_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_cumsum_out", [&] { clutch::cumsum_out(capi::ref(out), capi::ref(x), capi::narrow<int>(dim, "dim"), capi::read(options, "options"),
     capi::ref(stream)); });
 }
@@ -764,8 +766,8 @@ clutch_status_t clutch_uniform_(const clutch_tensor_t* self, const clutch_unifor
 clutch_status_t clutch_normal_(const clutch_tensor_t* self, const clutch_normal_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_normal_", [&] { clutch::normal_(capi::ref(self), capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_random_range_(const clutch_tensor_t* self, int64_t from, int64_t to, const clutch_draw_options_t* options, const clutch_stream_t* stream)
-    {
+clutch_status_t clutch_random_range_(const clutch_tensor_t* self, int64_t from, int64_t to, const clutch_draw_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_random_range_", [&] { clutch::random_(capi::ref(self), from, to, capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_random_(const clutch_tensor_t* self, const clutch_draw_options_t* options, const clutch_stream_t* stream) {
@@ -774,24 +776,24 @@ clutch_status_t clutch_random_(const clutch_tensor_t* self, const clutch_draw_op
 clutch_status_t clutch_bernoulli_(const clutch_tensor_t* self, double p, const clutch_draw_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_bernoulli_", [&] { clutch::bernoulli_(capi::ref(self), p, capi::read(options, "options"), capi::ref(stream)); });
 }
-clutch_status_t clutch_bernoulli_tensor_(const clutch_tensor_t* self, const clutch_tensor_t* p, const clutch_draw_options_t* options, const clutch_stream_t*
-    stream) {
+clutch_status_t clutch_bernoulli_tensor_(const clutch_tensor_t* self, const clutch_tensor_t* p, const clutch_draw_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_bernoulli_tensor_", [&] { clutch::bernoulli_(capi::ref(self), capi::ref(p), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_exponential_(const clutch_tensor_t* self, double lambda, const clutch_draw_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_exponential_", [&] { clutch::exponential_(capi::ref(self), lambda, capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_randperm(int64_t n, const clutch_permutation_options_t* options, const clutch_stream_t* stream, clutch_tensor_t** result) {
-  return guarded("clutch_randperm", [&] { clear(result); *result = new clutch_tensor_t{clutch::randperm(n, capi::read(options, "options"), capi::ref(stream))};
-    });
+  return guarded("clutch_randperm", [&] { clear(result); *result = new clutch_tensor_t{clutch::randperm(n, capi::read(options, "options"),
+    capi::ref(stream))}; });
 }
-clutch_status_t clutch_rand(const int64_t* sizes, size_t sizes_count, const clutch_random_options_t* options, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_rand(const int64_t* sizes, size_t sizes_count, const clutch_random_options_t* options, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_rand", [&] { clear(result); *result = new clutch_tensor_t{clutch::rand(capi::dims(sizes, sizes_count, "sizes"), capi::read(options,
     "options"), capi::ref(stream))}; });
 }
-clutch_status_t clutch_randn(const int64_t* sizes, size_t sizes_count, const clutch_random_options_t* options, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_randn(const int64_t* sizes, size_t sizes_count, const clutch_random_options_t* options, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_randn", [&] { clear(result); *result = new clutch_tensor_t{clutch::randn(capi::dims(sizes, sizes_count, "sizes"), capi::read(options,
     "options"), capi::ref(stream))}; });
 }

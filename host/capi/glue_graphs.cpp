@@ -33,8 +33,8 @@ clutch_status_t clutch_graph_instantiate(clutch_graph_t* graph) {
 clutch_status_t clutch_graph_replay(clutch_graph_t* graph, const clutch_stream_t* stream) {
   return guarded("clutch_graph_replay", [&] { need(graph, "graph").replay(capi::ref(stream)); });
 }
-clutch_status_t clutch_graph_replay_with(clutch_graph_t* graph, const clutch_tensor_t* const* captured, size_t captured_count, const clutch_tensor_t* const*
-    bound, size_t bound_count, const clutch_stream_t* stream) {
+clutch_status_t clutch_graph_replay_with(clutch_graph_t* graph, const clutch_tensor_t* const* captured, size_t captured_count,
+    const clutch_tensor_t* const* bound, size_t bound_count, const clutch_stream_t* stream) {
   return guarded("clutch_graph_replay_with", [&] { capi::graph_replay_with(capi::need(graph, "graph"), capi::tensors(captured, captured_count, "captured"),
     capi::tensors(bound, bound_count, "bound"), capi::ref(stream)); });
 }
@@ -71,8 +71,8 @@ clutch_status_t clutch_graph_update_tensor(clutch_graph_t* graph, int64_t node, 
   return guarded("clutch_graph_update_tensor", [&] { capi::graph_update_tensor(capi::need(graph, "graph"), capi::narrow<int>(node, "node"), capi::text(name),
     capi::ref(tensor)); });
 }
-clutch_status_t clutch_graph_save(const clutch_graph_t* graph, const char* path, const char* const* names, size_t names_count, const clutch_tensor_t* const*
-    tensors, size_t tensors_count, const clutch_graph_save_options_t* options) {
+clutch_status_t clutch_graph_save(const clutch_graph_t* graph, const char* path, const char* const* names, size_t names_count,
+    const clutch_tensor_t* const* tensors, size_t tensors_count, const clutch_graph_save_options_t* options) {
   return guarded("clutch_graph_save", [&] { capi::graph_save(capi::ref(graph), capi::text(path), capi::texts(names, names_count, "names"),
     capi::tensors(tensors, tensors_count, "tensors"), capi::read(options, "options")); });
 }
@@ -87,8 +87,8 @@ clutch_status_t clutch_graph_tensor_names(const clutch_graph_t* graph, char* tex
   return guarded("clutch_graph_tensor_names", [&] { put_texts(need(graph, "graph").tensor_names(), text, capacity, length); });
 }
 clutch_status_t clutch_graph_annotation_create(const char* name, clutch_graph_annotation_t** result) {
-  return guarded("clutch_graph_annotation_create", [&] { clear(result); *result = new
-    clutch_graph_annotation_t{capi::graph_annotation_create(capi::text(name))}; });
+  return guarded("clutch_graph_annotation_create",
+    [&] { clear(result); *result = new clutch_graph_annotation_t{capi::graph_annotation_create(capi::text(name))}; });
 }
 clutch_status_t clutch_graph_backends(char* text, size_t capacity, size_t* length) {
   return guarded("clutch_graph_backends", [&] { put_texts(clutch::graph_backends(), text, capacity, length); });
@@ -106,8 +106,8 @@ clutch_status_t clutch_graph_program_kind(const clutch_graph_program_t* graph_pr
 clutch_status_t clutch_graph_program_enqueue(const clutch_graph_program_t* graph_program, int64_t node, const clutch_stream_t* stream) {
   return guarded("clutch_graph_program_enqueue", [&] { need(graph_program, "graph_program").enqueue(capi::narrow<int>(node, "node"), capi::ref(stream)); });
 }
-clutch_status_t clutch_launch(const clutch_kernel_source_t* source, const clutch_geometry_t* geometry, const clutch_argument_t* const* arguments, size_t
-    arguments_count, const clutch_stream_t* stream) {
+clutch_status_t clutch_launch(const clutch_kernel_source_t* source, const clutch_geometry_t* geometry, const clutch_argument_t* const* arguments,
+    size_t arguments_count, const clutch_stream_t* stream) {
   return guarded("clutch_launch", [&] { capi::launch(source, capi::read(geometry, "geometry"), arguments, arguments_count, capi::ref(stream)); });
 }
 clutch_status_t clutch_profiler_create(const clutch_profiler_options_t* options, clutch_profiler_t** result) {
@@ -131,16 +131,16 @@ clutch_status_t clutch_profiler_add_metadata(clutch_profiler_t* profiler, const 
 clutch_status_t clutch_profiler_add_metadata_json(clutch_profiler_t* profiler, const char* key, const char* json) {
   return guarded("clutch_profiler_add_metadata_json", [&] { need(profiler, "profiler").add_metadata_json(capi::text(key), capi::text(json)); });
 }
-clutch_status_t clutch_profiler_table(const clutch_profiler_t* profiler, const clutch_profiler_table_options_t* options, char* text, size_t capacity, size_t*
-    length) {
+clutch_status_t clutch_profiler_table(const clutch_profiler_t* profiler, const clutch_profiler_table_options_t* options, char* text, size_t capacity,
+    size_t* length) {
   return guarded("clutch_profiler_table", [&] { put_text(need(profiler, "profiler").table(capi::read(options, "options")), text, capacity, length); });
 }
 clutch_status_t clutch_profiler_totals(const clutch_profiler_t* profiler, clutch_profiler_profile_totals_t* result) {
   return guarded("clutch_profiler_totals", [&] { write(need(profiler, "profiler").totals(), result, "result"); });
 }
 clutch_status_t clutch_profiler_export_chrome_trace(const clutch_profiler_t* profiler, const char* path, const clutch_profiler_trace_options_t* options) {
-  return guarded("clutch_profiler_export_chrome_trace", [&] { need(profiler, "profiler").export_chrome_trace(capi::text(path), capi::read(options, "options"));
-    });
+  return guarded("clutch_profiler_export_chrome_trace", [&] { need(profiler, "profiler").export_chrome_trace(capi::text(path), capi::read(options,
+    "options")); });
 }
 clutch_status_t clutch_profiler_export_html(const clutch_profiler_t* profiler, const char* path) {
   return guarded("clutch_profiler_export_html", [&] { need(profiler, "profiler").export_html(capi::text(path)); });

@@ -177,13 +177,13 @@ clutch_status_t clutch_free_units(const clutch_device_t* device, int64_t* result
 clutch_status_t clutch_partition_guard_create(const clutch_partition_t* partition, clutch_partition_guard_t** result) {
   return guarded("clutch_partition_guard_create", [&] { clear(result); *result = new clutch_partition_guard_t{PartitionGuard(capi::ref(partition))}; });
 }
-clutch_status_t clutch_empty(const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_empty(const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_empty", [&] { clear(result); *result = new clutch_tensor_t{clutch::empty(capi::dims(sizes, sizes_count, "sizes"), capi::read(options,
     "options"), capi::ref(stream))}; });
 }
-clutch_status_t clutch_zeros(const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_zeros(const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_zeros", [&] { clear(result); *result = new clutch_tensor_t{clutch::zeros(capi::dims(sizes, sizes_count, "sizes"), capi::read(options,
     "options"), capi::ref(stream))}; });
 }
@@ -192,13 +192,13 @@ clutch_status_t clutch_full(const int64_t* sizes, size_t sizes_count, double val
   return guarded("clutch_full", [&] { clear(result); *result = new clutch_tensor_t{clutch::full(capi::dims(sizes, sizes_count, "sizes"), value,
     capi::read(options, "options"), capi::ref(stream))}; });
 }
-clutch_status_t clutch_arange(double start, double end, double step, const clutch_tensor_options_t* options, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_arange(double start, double end, double step, const clutch_tensor_options_t* options, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_arange", [&] { clear(result); *result = new clutch_tensor_t{clutch::arange(start, end, step, capi::read(options, "options"),
     capi::ref(stream))}; });
 }
-clutch_status_t clutch_from_bytes(const void* data, size_t data_size, const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options, const
-    clutch_stream_t* stream, clutch_tensor_t** result) {
+clutch_status_t clutch_from_bytes(const void* data, size_t data_size, const int64_t* sizes, size_t sizes_count, const clutch_tensor_options_t* options,
+    const clutch_stream_t* stream, clutch_tensor_t** result) {
   return guarded("clutch_from_bytes", [&] { clear(result); *result = new clutch_tensor_t{capi::from_bytes(capi::bytes(data, data_size, "data"),
     capi::dims(sizes, sizes_count, "sizes"), capi::read(options, "options"), capi::ref(stream))}; });
 }
@@ -262,8 +262,8 @@ clutch_status_t clutch_tensor_expand(const clutch_tensor_t* tensor, const int64_
     "sizes"))}; });
 }
 clutch_status_t clutch_tensor_unsqueeze(const clutch_tensor_t* tensor, int64_t dim, clutch_tensor_t** result) {
-  return guarded("clutch_tensor_unsqueeze", [&] { clear(result); *result = new clutch_tensor_t{need(tensor, "tensor").unsqueeze(capi::narrow<int>(dim, "dim"))};
-    });
+  return guarded("clutch_tensor_unsqueeze", [&] { clear(result); *result = new clutch_tensor_t{need(tensor, "tensor").unsqueeze(capi::narrow<int>(dim,
+    "dim"))}; });
 }
 clutch_status_t clutch_tensor_squeeze(const clutch_tensor_t* tensor, int64_t dim, clutch_tensor_t** result) {
   return guarded("clutch_tensor_squeeze", [&] { clear(result); *result = new clutch_tensor_t{need(tensor, "tensor").squeeze(capi::narrow<int>(dim, "dim"))}; });
@@ -311,11 +311,11 @@ clutch_status_t clutch_dtype_from_name(const char* name, clutch_dtype_t* result)
   return guarded("clutch_dtype_from_name", [&] { *cleared(result) = static_cast<std::int64_t>(clutch::dtype_from_name(capi::text(name))); });
 }
 clutch_status_t clutch_result_type(const clutch_tensor_t* const* tensors, size_t tensors_count, clutch_dtype_t* result) {
-  return guarded("clutch_result_type", [&] { *cleared(result) = static_cast<std::int64_t>(capi::result_type(capi::tensors(tensors, tensors_count, "tensors")));
-    });
+  return guarded("clutch_result_type", [&] { *cleared(result) = static_cast<std::int64_t>(capi::result_type(capi::tensors(tensors, tensors_count,
+    "tensors"))); });
 }
-clutch_status_t clutch_copy_(const clutch_tensor_t* destination, const clutch_tensor_t* source, const clutch_copy_options_t* options, const clutch_stream_t*
-    stream) {
+clutch_status_t clutch_copy_(const clutch_tensor_t* destination, const clutch_tensor_t* source, const clutch_copy_options_t* options,
+    const clutch_stream_t* stream) {
   return guarded("clutch_copy_", [&] { clutch::copy_(capi::ref(destination), capi::ref(source), capi::read(options, "options"), capi::ref(stream)); });
 }
 clutch_status_t clutch_fill_(const clutch_tensor_t* self, double value, const clutch_fill_options_t* options, const clutch_stream_t* stream) {
@@ -327,8 +327,8 @@ clutch_status_t clutch_arange_(const clutch_tensor_t* self, double start, double
 clutch_status_t clutch_storage_handle_create(const clutch_tensor_t* tensor, clutch_storage_handle_t** result) {
   return guarded("clutch_storage_handle_create", [&] { clear(result); *result = new clutch_storage_handle_t{StorageHandle(capi::ref(tensor))}; });
 }
-clutch_status_t clutch_storage_handle_create_bytes(uint64_t bytes, const clutch_device_t* device, const clutch_stream_t* stream, clutch_storage_handle_t**
-    result) {
+clutch_status_t clutch_storage_handle_create_bytes(uint64_t bytes, const clutch_device_t* device, const clutch_stream_t* stream,
+    clutch_storage_handle_t** result) {
   return guarded("clutch_storage_handle_create_bytes", [&] { clear(result); *result = new clutch_storage_handle_t{StorageHandle(bytes, capi::ref(device),
     capi::ref(stream))}; });
 }
@@ -346,8 +346,8 @@ clutch_status_t clutch_storage_handle_view(const clutch_storage_handle_t* storag
   return guarded("clutch_storage_handle_view", [&] { clear(result); *result = new clutch_tensor_t{need(storage_handle, "storage_handle").view(capi::dims(sizes,
     sizes_count, "sizes"), capi::dims(strides, strides_count, "strides"), capi::enumerator<DType>(dtype, "dtype"), byte_offset)}; });
 }
-clutch_status_t clutch_host_mapping_create(const clutch_tensor_t* tensor, clutch_map_access_t access, const clutch_stream_t* stream, clutch_host_mapping_t**
-    result) {
+clutch_status_t clutch_host_mapping_create(const clutch_tensor_t* tensor, clutch_map_access_t access, const clutch_stream_t* stream,
+    clutch_host_mapping_t** result) {
   return guarded("clutch_host_mapping_create", [&] { clear(result); *result = new clutch_host_mapping_t{HostMapping(capi::ref(tensor),
     capi::enumerator<MapAccess>(access, "access"), capi::ref(stream))}; });
 }
@@ -357,18 +357,18 @@ clutch_status_t clutch_host_mapping_bytes(const clutch_host_mapping_t* host_mapp
 clutch_status_t clutch_host_mapping_unmap(clutch_host_mapping_t* host_mapping) {
   return guarded("clutch_host_mapping_unmap", [&] { need(host_mapping, "host_mapping").unmap(); });
 }
-clutch_status_t clutch_interop_to_dlpack(const clutch_tensor_t* tensor, clutch_interop_dlpack_memory_t memory, const clutch_stream_t* stream, struct
-    DLManagedTensor** result) {
+clutch_status_t clutch_interop_to_dlpack(const clutch_tensor_t* tensor, clutch_interop_dlpack_memory_t memory, const clutch_stream_t* stream,
+    struct DLManagedTensor** result) {
   return guarded("clutch_interop_to_dlpack", [&] { *cleared(result) = capi::interop_to_dlpack(capi::ref(tensor), capi::enumerator<interop::DlpackMemory>(memory,
     "memory"), capi::ref(stream)); });
 }
-clutch_status_t clutch_interop_to_dlpack_versioned(const clutch_tensor_t* tensor, clutch_interop_dlpack_memory_t memory, const clutch_stream_t* stream, struct
-    DLManagedTensorVersioned** result) {
+clutch_status_t clutch_interop_to_dlpack_versioned(const clutch_tensor_t* tensor, clutch_interop_dlpack_memory_t memory, const clutch_stream_t* stream,
+    struct DLManagedTensorVersioned** result) {
   return guarded("clutch_interop_to_dlpack_versioned", [&] { *cleared(result) = capi::interop_to_dlpack_versioned(capi::ref(tensor),
     capi::enumerator<interop::DlpackMemory>(memory, "memory"), capi::ref(stream)); });
 }
-clutch_status_t clutch_interop_from_dlpack(struct DLManagedTensor* managed, const clutch_device_t* device, const clutch_stream_t* stream, clutch_tensor_t**
-    result) {
+clutch_status_t clutch_interop_from_dlpack(struct DLManagedTensor* managed, const clutch_device_t* device, const clutch_stream_t* stream,
+    clutch_tensor_t** result) {
   return guarded("clutch_interop_from_dlpack", [&] { clear(result); *result = new clutch_tensor_t{capi::interop_from_dlpack(managed, capi::ref(device),
     capi::ref(stream))}; });
 }
@@ -380,8 +380,8 @@ clutch_status_t clutch_interop_from_dlpack_versioned(struct DLManagedTensorVersi
 clutch_status_t clutch_interop_wrap_queue(void* queue, clutch_stream_t** result) {
   return guarded("clutch_interop_wrap_queue", [&] { clear(result); *result = new clutch_stream_t{capi::interop_wrap_queue(queue)}; });
 }
-clutch_status_t clutch_interop_wrap_buffer(void* buffer, const int64_t* sizes, size_t sizes_count, clutch_dtype_t dtype, const clutch_device_t* device, uint64_t
-    byte_offset, clutch_tensor_t** result) {
+clutch_status_t clutch_interop_wrap_buffer(void* buffer, const int64_t* sizes, size_t sizes_count, clutch_dtype_t dtype, const clutch_device_t* device,
+    uint64_t byte_offset, clutch_tensor_t** result) {
   return guarded("clutch_interop_wrap_buffer", [&] { clear(result); *result = new clutch_tensor_t{capi::interop_wrap_buffer(buffer, capi::dims(sizes,
     sizes_count, "sizes"), capi::enumerator<DType>(dtype, "dtype"), capi::ref(device), byte_offset)}; });
 }
@@ -419,8 +419,8 @@ clutch_status_t clutch_memory_stat_keys(const clutch_device_t* device, char* tex
   return guarded("clutch_memory_stat_keys", [&] { put_texts(capi::memory_stat_keys(capi::ref(device)), text, capacity, length); });
 }
 clutch_status_t clutch_memory_stat_of_pool(const clutch_pool_id_t* pool, const char* key, const clutch_device_t* device, uint64_t* result) {
-  return guarded("clutch_memory_stat_of_pool", [&] { *cleared(result) = capi::memory_stat_of_pool(capi::read(pool, "pool"), capi::text(key), capi::ref(device));
-    });
+  return guarded("clutch_memory_stat_of_pool", [&] { *cleared(result) = capi::memory_stat_of_pool(capi::read(pool, "pool"), capi::text(key),
+    capi::ref(device)); });
 }
 clutch_status_t clutch_memory_allocated(const clutch_device_t* device, uint64_t* result) {
   return guarded("clutch_memory_allocated", [&] { *cleared(result) = clutch::memory_allocated(capi::ref(device)); });
@@ -480,8 +480,8 @@ clutch_status_t clutch_pool_guard_create(const clutch_pool_id_t* pool, clutch_po
   return guarded("clutch_pool_guard_create", [&] { clear(result); *result = new clutch_pool_guard_t{capi::pool_guard_create(capi::read(pool, "pool"))}; });
 }
 clutch_status_t clutch_memory_label_guard_create(const char* label, clutch_memory_label_guard_t** result) {
-  return guarded("clutch_memory_label_guard_create", [&] { clear(result); *result = new
-    clutch_memory_label_guard_t{capi::memory_label_guard_create(capi::text(label))}; });
+  return guarded("clutch_memory_label_guard_create",
+    [&] { clear(result); *result = new clutch_memory_label_guard_t{capi::memory_label_guard_create(capi::text(label))}; });
 }
 clutch_status_t clutch_version(char* text, size_t capacity, size_t* length) {
   return guarded("clutch_version", [&] { put_text(clutch::version(), text, capacity, length); });
@@ -535,8 +535,8 @@ clutch_status_t clutch_safetensors_load(const clutch_safetensors_t* safetensors,
   return guarded("clutch_safetensors_load", [&] { clear(result); *result = new clutch_tensor_t{need(safetensors, "safetensors").load(capi::text(name),
     capi::ref(device), capi::ref(stream))}; });
 }
-clutch_status_t clutch_save_safetensors(const char* path, const char* const* names, size_t names_count, const clutch_tensor_t* const* tensors, size_t
-    tensors_count, const clutch_stream_t* stream) {
+clutch_status_t clutch_save_safetensors(const char* path, const char* const* names, size_t names_count, const clutch_tensor_t* const* tensors,
+    size_t tensors_count, const clutch_stream_t* stream) {
   return guarded("clutch_save_safetensors", [&] { capi::save_safetensors(capi::text(path), capi::texts(names, names_count, "names"), capi::tensors(tensors,
     tensors_count, "tensors"), capi::ref(stream)); });
 }

@@ -133,7 +133,7 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
     if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
     reasons += fmt::format("\n  {}: {}", row.name, reason);
   }
-  if (!forced.empty()) reasons = fmt::format("\n  {}: a plugin's takes contiguous and strided tensors alone", forced);
+  if (!forced.empty()) reasons = fmt::format("\n  {}: needs a call that plugins may take, this one has other options or operands", forced);
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 

@@ -50,7 +50,9 @@ Proving::Proving(const PluginImplementation& of) noexcept : former_(std::exchang
 Proving::~Proving() { t_proved = former_; }
 
 bool is_of_op(const PluginImplementation& implementation, std::string_view op) {
-  const std::string_view own = implementation.op;
+  // An op may call itself by its name without namespaces.
+  std::string_view own = implementation.op;
+  if (const auto colons = own.rfind(':'); colons != std::string_view::npos && op.find(':') == std::string_view::npos) own.remove_prefix(colons + 1);
   return op == own || (op.starts_with(own) && (op.substr(own.size()) == "_" || op.substr(own.size()) == "_out"));
 }
 bool is_plugin_implementation(std::string_view op, std::string_view name) {

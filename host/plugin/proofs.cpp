@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/proofs.hpp"
 
+#include <clutch/attention.hpp>
 #include <clutch/error.hpp>
 #include <clutch/ops/addc.hpp>
 #include <clutch/ops/copy.hpp>
@@ -36,6 +37,13 @@ struct Case {
   std::vector<Output> outputs;
   std::function<void(std::span<const Tensor> out, const std::string& implementation, const Stream& stream)> run;
   bool any_nan = false;  ///< the op does not say which NaN
+  /// Of ops whose implementations may round differently: computes the outputs in the widest type, which those of the implementation are compared with.
+  std::function<void(std::span<const Tensor> out, const Stream& stream)> exact = {};
+  DType widest = DType::f64;
+  struct Bound {
+    double absolute = 0, relative = 0;
+  };
+  std::vector<Bound> bounds = {};  ///< of each output
 };
 
 /// Random tensors and the cases made of them.
@@ -195,6 +203,44 @@ void matmul_cases(Cases& cases) {
   add(cases.random(DType::i8, {21, 36}), cases.random(DType::i8, {36, 12}), 1, 0, DType::i32);
 }
 
+void flex_cases(Cases& cases) {
+  const bool fp64 = cases.stream().device().traits().fp64;
+  const DType widest = fp64 ? DType::f64 : DType::f32;
+  auto add = [&](const Tensor& q, const Tensor& k, const Tensor& v, attention::FlexOptions options, bool lse) {
+    Dims sizes = q.sizes(), lines = q.sizes();
+    sizes[3] = v.size(3), lines.erase(3);
+    const DType dtype = q.dtype();
+    Case one{.name = fmt::format("{} q {} k {}{}", name(dtype), to_string(q.sizes()), to_string(k.sizes()), lse ? " with lse" : ""),
+             .inputs = {q, k, v},
+             .outputs = {{dtype, sizes}}};
+    if (lse) one.outputs.push_back({dtype == DType::f64 ? DType::f64 : DType::f32, lines});
+    one.run = [=](std::span<const Tensor> out, const std::string& implementation, const Stream& stream) {
+      attention::FlexOptions by = options;
+      by.implementation = implementation;
+      attention::flex_out({out[0], lse ? out[1] : Tensor(), {}, {}}, q, k, v, by, stream);
+    };
+    one.exact = [=](std::span<const Tensor> out, const Stream& stream) {
+      const auto wide = [&](const Tensor& t) { return t.to(widest, {}, stream); };
+      attention::flex_out({out[0], lse ? out[1] : Tensor(), {}, {}}, wide(q), wide(k), wide(v), options, stream);
+    };
+    one.widest = widest;
+    // The contract's 2e-6 of unit-normal tensors at E = 64, growing with E's root, and the store's rounding; without fp64 the own result may be as far off.
+    const double own = (fp64 ? 1 : 2) * (dtype == DType::f64 ? 1e-14 : 2e-6) * std::sqrt(std::max<double>(1, static_cast<double>(q.size(3)) / 64));
+    one.bounds = {{own + (dtype == DType::f16 ? 0x1p-25 : 0), dtype == DType::f16    ? 0x1p-11
+                                                              : dtype == DType::bf16 ? 0x1p-8
+                                                                                     : 0},
+                  {2 * own, dtype == DType::f64 ? 0x1p-50 : 0x1p-22}};
+    cases.add(std::move(one));
+  };
+  for (const DType dtype : cases.floats()) {
+    add(cases.random(dtype, {2, 3, 37, 64}), cases.random(dtype, {2, 3, 53, 64}), cases.random(dtype, {2, 3, 53, 64}), {}, false);
+    add(cases.random(dtype, {1, 2, 1, 64}), cases.random(dtype, {1, 2, 700, 64}), cases.random(dtype, {1, 2, 700, 64}), {}, true);
+    add(cases.random(dtype, {2, 4, 20, 32}), cases.random(dtype, {2, 2, 33, 32}), cases.random(dtype, {2, 2, 33, 48}), {.enable_gqa = true}, false);
+    add(cases.random(dtype, {1, 25, 3, 64}).transpose(1, 2), cases.random(dtype, {1, 40, 3, 64}).transpose(1, 2),
+        cases.random(dtype, {1, 40, 3, 64}).transpose(1, 2), {.scale = 0.3}, true);
+  }
+}
+
 /// An output amid bytes that nobody may write.
 class Guarded {
  public:
@@ -229,6 +275,31 @@ class Guarded {
   std::vector<std::uint8_t> before_;
 };
 
+/// What is outside of the bounds.
+std::string out_of_bounds(const Case& one, std::span<const Tensor> got, const Stream& stream) {
+  std::vector<Tensor> exact;
+  for (const Output& output : one.outputs) exact.push_back(empty(output.sizes, {.dtype = one.widest, .device = stream.device()}, stream));
+  {
+    const WithoutPlugins own;
+    one.exact(exact, stream);
+  }
+  const auto numbers = [&](const Tensor& t) {
+    std::vector<double> all;
+    if (one.widest == DType::f64) return t.to(DType::f64, {}, stream).to_host<double>(stream);
+    for (const float x : t.to(DType::f32, {}, stream).to_host<float>(stream)) all.push_back(static_cast<double>(x));
+    return all;
+  };
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    const std::vector<double> is = numbers(got[k]), must = numbers(exact[k]);
+    for (std::size_t i = 0; i < is.size(); ++i) {
+      const double bound = one.bounds[k].absolute + one.bounds[k].relative * std::abs(must[i]);
+      if (!(std::abs(is[i] - must[i]) <= bound))
+        return fmt::format("problem '{}': element {} of output {} must be within {} of {}, got {}", one.name, i, k, bound, must[i], is[i]);
+    }
+  }
+  return {};
+}
+
 /// What a case finds: nothing where the results are equal. `taken` counts those that the implementation does not refuse.
 std::string compare(const Case& one, const PluginImplementation& implementation, const Stream& stream, int& taken) {
   std::vector<Guarded> wanted, got;
@@ -239,7 +310,7 @@ std::string compare(const Case& one, const PluginImplementation& implementation,
   }
   std::vector<std::vector<std::uint8_t>> inputs;
   for (const Tensor& input : one.inputs) inputs.push_back(input.to_bytes(stream));
-  {
+  if (!one.exact) {
     const WithoutPlugins own;
     one.run(wanted_views, {}, stream);
   }
@@ -251,7 +322,11 @@ std::string compare(const Case& one, const PluginImplementation& implementation,
     return fmt::format("problem '{}' must be computed, got {}", one.name, error.what());
   }
   ++taken;
+  if (one.exact)
+    if (std::string wrong = out_of_bounds(one, got_views, stream); !wrong.empty()) return wrong;
   for (std::size_t k = 0; k < got.size(); ++k) {
+    if (!got[k].is_intact()) return fmt::format("problem '{}' must be computed within output {}, got bytes written outside of its elements", one.name, k);
+    if (one.exact) continue;
     const std::vector<std::uint8_t> is = got_views[k].to_bytes(stream), must = wanted_views[k].to_bytes(stream);
     const auto size = static_cast<std::size_t>(bits(one.outputs[k].dtype) / 8);
     for (std::size_t i = 0; i < is.size(); ++i)
@@ -263,7 +338,6 @@ std::string compare(const Case& one, const PluginImplementation& implementation,
         return fmt::format("problem '{}': element {} of output {} must have the bits of the library's own, {}, got {}", one.name, i / size, k,
                            right.item(stream), element.item(stream));
       }
-    if (!got[k].is_intact()) return fmt::format("problem '{}' must be computed within output {}, got bytes written outside of its elements", one.name, k);
   }
   for (std::size_t k = 0; k < one.inputs.size(); ++k)
     if (one.inputs[k].to_bytes(stream) != inputs[k]) return fmt::format("problem '{}' must leave its inputs as they are, got another input {}", one.name, k);
@@ -282,6 +356,7 @@ std::string prove(const PluginImplementation& implementation, const Device& devi
     if (implementation.op == "cumsum") cumsum_cases(cases);
     if (implementation.op == "sort") sort_cases(cases);
     if (implementation.op == "linalg::matmul") matmul_cases(cases);
+    if (implementation.op == "attention::flex") flex_cases(cases);
   }
   if (cases.list.empty()) return fmt::format("there are no problems of {}", implementation.op);
   int taken = 0;

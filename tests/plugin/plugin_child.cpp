@@ -67,6 +67,16 @@ int main(int count, char** arguments) {
       const std::vector<std::int64_t> got = clutch::cumsum(x, 0, {.implementation = arguments[2]}).to_host<std::int64_t>();
       std::cout << got.back() << " by " << clutch::last_plan() << '\n';
       clutch::cumsum(clutch::full({4}, 1), 0, {.implementation = arguments[2]});
+    } else if (what == "attention") {
+      const Tensor q = clutch::randn({2, 4, 30, 16}, {.seed = 1}), k = clutch::randn({2, 2, 50, 16}, {.seed = 2});
+      clutch::attention::FlexOptions options{.scale = 0.5, .enable_gqa = true, .return_lse = true};
+      const clutch::attention::FlexResult own = clutch::attention::flex(q, k, k, options);
+      options.implementation = arguments[2];
+      const clutch::attention::FlexResult by = clutch::attention::flex(q, k, k, options);
+      const std::string plan = clutch::last_plan();
+      const double error = clutch::amax(clutch::abs(by.out - own.out)).item(), of_lse = clutch::amax(clutch::abs(by.lse - own.lse)).item();
+      std::cout << (error < 4e-6 && of_lse < 4e-6 ? "near" : "far") << " by " << plan << '\n';
+      clutch::attention::flex(q, k, k, {.mask_mod = clutch::attention::causal(), .enable_gqa = true, .implementation = arguments[2]});
     } else if (what == "captured") {
       // A first call within a capture: the proof has nothing to do with the recording.
       const clutch::Stream stream(clutch::current_device());

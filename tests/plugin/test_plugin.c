@@ -3,6 +3,7 @@
  * Plugins of the tests, one for each macro, in C99 and without libclutch: GOOD does what it says; the others lie, are of another ABI, or fail.
  *   addcmul_demo  f32, contiguous, of one shape, in the order fma_of_quotient; a score above 0
  *   cumsum_demo   whole numbers of a contiguous line; by name alone
+ *   attention_demo  f32, contiguous; by name alone
  *   demo_replay   replays graphs node by node
  */
 #include <clutch/plugin.h>
@@ -142,6 +143,60 @@ static clutch_status_t cumsum(const clutch_tensor_t* out, const clutch_tensor_t*
   return host->api->launch(&source, &geometry, pointers, 3, stream);
 }
 
+#if defined(LIES_IN_ATTENTION)
+#define FACTOR "1.0001f"
+#else
+#define FACTOR "1.0f"
+#endif
+
+static clutch_status_t attention(const clutch_attention_flex_result_t* results, const clutch_tensor_t* q, const clutch_tensor_t* k, const clutch_tensor_t* v,
+                                 const clutch_attention_flex_options_t* options, const clutch_stream_t* stream) {
+  int64_t of_q[4], of_k[4], of_v[4], count[4];
+  int plain[4] = {0, 0, 0, 0};
+  TRY(tensor_sizes(q, of_q, 4, NULL));
+  TRY(tensor_sizes(k, of_k, 4, NULL));
+  TRY(tensor_sizes(v, of_v, 4, NULL));
+  const clutch_tensor_t* const all[] = {results->out, q, k, v};
+  for (int i = 0; i < 4; ++i) {
+    TRY(tensor_numel(all[i], &count[i]));
+    const clutch_status_t status = is_plain(all[i], CLUTCH_DTYPE_F32, count[i], &plain[i]);
+    if (status != CLUTCH_OK) return status;
+  }
+  if (!plain[0] || !plain[1] || !plain[2] || !plain[3] || of_q[0] != of_k[0])
+    return refuse("tensors must be contiguous f32 of as many batches");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_attention(__global float* out, __global float* lse, __global const float* q, __global const float* k, __global const float* v,\n"
+                "                             int wants_lse, long heads, long factor, long rows, long keys, long e, long ev, float scale) {\n"
+                "  const long row = get_global_id(0), line = row / rows, b = line / heads, h = line % heads / factor;\n"
+                "  q += row * e; k += (b * (heads / factor) + h) * keys * e; v += (b * (heads / factor) + h) * keys * ev; out += row * ev;\n"
+                "  if (scale == 0) scale = 1 / sqrt((float)e);\n"
+                "  float most = -INFINITY, sum = 0;\n"
+                "  for (long s = 0; s < keys; ++s) { float x = 0; for (long i = 0; i < e; ++i) x = fma(q[i], k[s * e + i], x); most = fmax(most, x * scale); }\n"
+                "  for (long i = 0; i < ev; ++i) out[i] = 0;\n"
+                "  for (long s = 0; s < keys; ++s) {\n"
+                "    float x = 0; for (long i = 0; i < e; ++i) x = fma(q[i], k[s * e + i], x);\n"
+                "    const float p = exp(x * scale - most); sum += p;\n"
+                "    for (long i = 0; i < ev; ++i) out[i] = fma(p, v[s * ev + i], out[i]);\n"
+                "  }\n"
+                "  for (long i = 0; i < ev; ++i) out[i] = out[i] / sum * " FACTOR ";\n"
+                "  if (wants_lse) lse[row] = most + log(sum);\n"
+                "}\n";
+  source.entry = "demo_attention";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)(of_q[0] * of_q[1] * of_q[2]);
+  const int32_t wants_lse = results->lse != NULL;
+  const int64_t factor = of_q[1] / of_k[1];
+  const float scale = options->has_scale ? (float)options->scale : 0;
+  const clutch_argument_t arguments[] = {
+      of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, results->out), of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, wants_lse ? results->lse : results->out),
+      of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, q), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, k), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, v),
+      of_value(&wants_lse, sizeof wants_lse, "int"), of_value(&of_q[1], 8, "long"), of_value(&factor, 8, "long"), of_value(&of_q[2], 8, "long"),
+      of_value(&of_k[2], 8, "long"), of_value(&of_q[3], 8, "long"), of_value(&of_v[3], 8, "long"), of_value(&scale, sizeof scale, "float")};
+  const clutch_argument_t* pointers[13];
+  for (int i = 0; i < 13; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 13, stream);
+}
+
 static clutch_status_t create(void** state) {
   *state = calloc(1, sizeof(int));
   return *state ? CLUTCH_OK : CLUTCH_OUT_OF_MEMORY;
@@ -179,7 +234,8 @@ CLUTCH_PLUGIN_EXPORT int64_t clutch_abi_version(void) { return CLUTCH_C_ABI; }
 const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* given) {
   static const clutch_plugin_op_t product = {sizeof product, OP, "addcmul_demo", 5, (void (*)(void))addcmul};
   static const clutch_plugin_op_t sums = {sizeof sums, "cumsum_out", "cumsum_demo", 0, (void (*)(void))cumsum};
-  static const clutch_plugin_op_t* const ops[] = {&product, &sums};
+  static const clutch_plugin_op_t attends = {sizeof attends, "attention_flex_out", "attention_demo", 0, (void (*)(void))attention};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends};
   static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
   static const clutch_graph_backend_t* const backends[] = {&backend};
   static clutch_plugin_t plugin;
@@ -198,7 +254,7 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   plugin.score = SCORE;
   plugin.init = init;
   plugin.ops = ops;
-  plugin.ops_count = 2;
+  plugin.ops_count = 3;
   plugin.graph_backends = backends;
   plugin.graph_backends_count = 1;
   /* A header that did not know graph backends yet: what stands behind its end is not read. */
