@@ -5,6 +5,7 @@
 
 #include "common/rounding.h"
 #include "encode/elementwise.hpp"
+#include "encode/plugin_ops.hpp"
 #include "program/program.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/quirks.hpp"
@@ -108,11 +109,13 @@ void check_implementation(std::string_view forced, std::string_view op, const Li
     for (const auto& row : list) known = known || row.name == forced;
   };
   (look(lists), ...);
-  if (known) return;
+  if (known || is_plugin_implementation(op, forced)) return;
   auto add = [&](const auto& list) {
     for (const auto& row : list) names += fmt::format("\n  {}", row.name);
   };
   (add(lists), ...);
+  for (const auto& row : plugin_implementations())
+    if (is_of_op(*row, op)) names += fmt::format("\n  {}", row->name);
   throw Error(ErrorCode::invalid_argument, op, fmt::format("the implementation must be one of the op's, got '{}'; there are:{}", forced, names));
 }
 
@@ -130,6 +133,7 @@ const Implementation<Problem>& choose(std::span<const Implementation<Problem>> l
     if (!forced.empty()) throw Error(ErrorCode::not_supported, op, fmt::format("implementation {} refuses: {}", row.name, reason));
     reasons += fmt::format("\n  {}: {}", row.name, reason);
   }
+  if (!forced.empty()) reasons = fmt::format("\n  {}: needs a call that plugins may take, this one has other options or operands", forced);
   throw Error(ErrorCode::not_supported, op, fmt::format("no implementation accepts:{}", reasons));
 }
 

@@ -3,6 +3,7 @@
 #include "graph/native_backend.hpp"
 #include "graph/report.hpp"
 #include "graph/state.hpp"
+#include "runtime/plugin_hook.hpp"
 
 #include <clutch/event.hpp>
 
@@ -159,6 +160,7 @@ std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
   if (name == "auto") return std::make_unique<AutoBackend>();
+  load_plugins();
   GraphImplFactory factory;
   {
     std::lock_guard lock(backends().mutex);
@@ -214,6 +216,7 @@ void register_graph_backend(std::string_view name, GraphImplFactory factory) {
 }
 
 std::vector<std::string> graph_backends() {
+  detail::load_plugins();
   std::vector<std::string> names(detail::kOwn.begin(), detail::kOwn.end());
   std::lock_guard lock(detail::backends().mutex);
   for (const auto& [name, factory] : detail::backends().more) names.push_back(name);

@@ -2,6 +2,7 @@
 #include <clutch/ops/addc.hpp>
 #include <clutch/ops/copy.hpp>
 
+#include "encode/plugin_ops.hpp"
 #include "ops/addc_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -146,6 +147,8 @@ void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Ar
 }
 
 void run(const Tensor& out, const Arguments& given, const Checked& c, const AddcOptions& options, const Stream& stream) {
+  const std::string_view op = given.op == AddcOp::quotient ? "addcdiv" : "addcmul";
+  if (by_plugin(op, options.implementation, {&out, given.input, given.tensor1, given.tensor2, &options, &stream}, stream)) return;
   // Operands of another dtype are cast first, since PyTorch's promotion rounds to the result's dtype.
   Arguments a = given;
   std::array<Tensor, 3> casts;

@@ -351,6 +351,8 @@ namespace {
 /// Computes into an existing output.
 void run_out(MatmulCall c, const Stream& stream) {
   check_matmul_inputs(c);
+  const bool is_plain = (!c.f || c.f->empty()) && !c.sparse && !c.b->packed() && c.options.numerics == linalg::Numerics::chain && c.out.numel() > 0;
+  if (is_plain && by_plugin(kOp, c.options.implementation, {&c.out, &c.a, c.b, &c.options, &stream}, stream)) return;
   // Complex columns must be adjacent, since kernels store pairs of real numbers.
   if (!is_complex(c.out.dtype()) || c.out.numel() == 0 || c.out.strides()[c.out.rank() - 1] == 1 || c.out.sizes()[c.out.rank() - 1] == 1)
     return run_matmul(c, stream);

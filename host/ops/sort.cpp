@@ -263,9 +263,21 @@ Tensor moved(const Tensor& t, int from, int to) {
   return t.as_strided(sizes, strides);
 }
 
+/// The result by a plugin; undefined tensors if none takes it.
+Sorted plugin_sorted(const Tensor& x, int dim, const TensorOptions& on, const SortOptions& options, const Stream& stream) {
+  if (!has_plugin_implementations(kOp)) return {};
+  const Sorted result{empty(x.sizes(), on, stream), empty(x.sizes(), {.dtype = DType::i64, .device = on.device}, stream)};
+  return by_plugin(kOp, options.implementation, {&result, &x, &dim, &options, &stream}, stream) ? result : Sorted{};
+}
+
 /// The first `keep` entries of all sorted lines.
 Sorted sorted_lines(const Tensor& x, const Checked& c, const Request& request, const Stream& stream) {
   check_implementation(request.implementation, kOp, kImplementations);
+  if (!request.keep && x.numel() > 0) {
+    const TensorOptions on{.dtype = x.dtype(), .device = stream.device()};
+    const SortOptions options{.descending = request.descending, .implementation = std::string(request.implementation)};
+    if (const Sorted all = plugin_sorted(x, c.dim, on, options, stream); all.values.defined()) return all;
+  }
   const bool moves = x.rank() > 1 && c.dim < x.rank() - 1;
   const Tensor lined = moves ? moved(x, c.dim, x.rank() - 1) : x;
   Dims sizes = lined.sizes();

@@ -18,6 +18,7 @@
 #include <clutch/ops.hpp>
 #include <clutch/paged_cache.hpp>
 #include <clutch/partition.hpp>
+#include <clutch/plugin.hpp>
 #include <clutch/pointwise.hpp>
 #include <clutch/profiler.hpp>
 #include <clutch/random.hpp>

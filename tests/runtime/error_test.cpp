@@ -1152,6 +1152,7 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "synchronize",
       "to_string",
       "version",
+      "plugins",
       "profiler::Profiler::add_metadata",
       "profiler::Profiler::events",
       "profiler::Profiler::idle_gaps",

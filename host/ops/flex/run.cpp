@@ -229,6 +229,9 @@ void run_flex(const attention::FlexResult& results, const Tensor& q, const Tenso
               const Stream& stream) {
   check_flex_implementation(options.implementation);
   if (c.batch == 0 || c.heads == 0 || c.q_len == 0) return;
+  const bool is_plain = options.score_mod.empty() && c.mask.empty() && options.block_mask.empty() && !c.ragged && options.dropout_p == 0 &&
+                        !options.skip_masked && options.numerics == linalg::Numerics::chain && !results.max_scores.defined() && c.kv_len > 0 && c.ev > 0;
+  if (is_plain && by_plugin("attention::flex", options.implementation, {&results, &q, &k, &v, &options, &stream}, stream)) return;
   const Mods mods(c, options, q.dtype(), draw_dropout(options.dropout_p, options.generator, results.dropout_state, c.scores(), stream));
   FlexProblem p = mods.problem(c, options, q.dtype());
   p.few = c.q_len <= kFewQueries;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/graph_backend.hpp"
+
+#include <clutch/error.hpp>
+#include <clutch/graph.hpp>
+
+#include "capi/plugin_calls.hpp"
+#include "capi/types.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace clutch { inline namespace v0 { namespace detail {
+namespace {
+
+class ByPlugin : public GraphImpl {
+ public:
+  explicit ByPlugin(const clutch_graph_backend_t& backend) : backend_(backend) {
+    check("create", [&] { return backend_.create(&state_); });
+  }
+  ~ByPlugin() override { backend_.destroy(state_); }
+  void instantiate(const GraphProgram& program) override {
+    const clutch_graph_program_t given{program};
+    check("instantiate", [&] { return backend_.instantiate(state_, &given); });
+  }
+  void replay(const GraphProgram& program, const Stream& stream) override {
+    const clutch_graph_program_t given{program};
+    const clutch_stream_t on{stream};
+    check("replay", [&] { return backend_.replay(state_, &given, &on); });
+  }
+  void reset() override { backend_.reset(state_); }
+
+ private:
+  template <class F>
+  void check(std::string_view what, const F& f) const {
+    capi::clear_plugin_error();
+    const clutch_status_t status = f();
+    if (status == CLUTCH_OK) return;
+    const bool is_code = status > 0 && status <= CLUTCH_NOT_CONVERGED;
+    throw Error(is_code ? static_cast<ErrorCode>(status) : ErrorCode::internal, "Graph",
+                fmt::format("graph backend {} failed in {}: {}", backend_.name, what, capi::plugin_error()));
+  }
+  clutch_graph_backend_t backend_;
+  void* state_ = nullptr;
+};
+
+}  // namespace
+
+void add_graph_backend(const clutch_graph_backend_t& backend) {
+  const std::vector<std::string> names = graph_backends();
+  if (std::find(names.begin(), names.end(), backend.name) != names.end())
+    throw Error(ErrorCode::invalid_argument, "plugins",
+                fmt::format("a graph backend must have a name of its own, got {}, which is there already", backend.name));
+  register_graph_backend(backend.name, [backend] { return std::make_unique<ByPlugin>(backend); });
+}
+
+}}}  // namespace clutch::v0::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/implementation.hpp"
+
+#include <clutch/device.hpp>
+#include <clutch/error.hpp>
+
+#include "plugin/proofs.hpp"
+#include "runtime/last_launch.hpp"
+#include "runtime/recorder.hpp"
+#include "runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+namespace clutch { inline namespace v0 { namespace detail {
+namespace {
+
+class ByFunction : public PluginImplementation {
+ public:
+  ByFunction(const capi::PluginCall& call, const clutch_plugin_op_t& given, const std::string& from) : call_(call), function_(given.function) {
+    op = call.op, name = given.implementation, plugin = from, score = given.score;
+  }
+
+  std::string run(std::span<const void* const> arguments) const override {
+    capi::clear_plugin_error();
+    const clutch_status_t status = call_.call(function_, arguments.data());
+    if (status == CLUTCH_OK) return {};
+    const std::string text = capi::plugin_error();
+    if (status == CLUTCH_NOT_SUPPORTED) return text;
+    const bool is_code = status > 0 && status <= CLUTCH_NOT_CONVERGED;
+    throw Error(is_code ? static_cast<ErrorCode>(status) : ErrorCode::internal, op,
+                fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
+  }
+
+  std::string refusal(const Device& device) const override {
+    std::lock_guard lock(mutex_);
+    const auto known = verdicts_.find(device.index());
+    if (known != verdicts_.end()) return known->second;
+    // A proof waits for results of its own; a recording that goes on has nothing to do with it.
+    const RecordingExempt exempt;
+    const Aside aside;
+    std::string verdict;
+    try {
+      verdict = prove(*this, device);
+    } catch (const Error& error) {
+      verdict = fmt::format("its proof ended with {}: {}", clutch::name(error.code()), error.what());
+    }
+    if (!verdict.empty())
+      log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), verdict));
+    return verdicts_.emplace(device.index(), verdict).first->second;
+  }
+
+  std::string told() const {
+    std::lock_guard lock(mutex_);
+    std::string text;
+    for (const auto& [device, verdict] : verdicts_)
+      text += fmt::format("{}device {}: {}", text.empty() ? "" : "\n", device, verdict.empty() ? "passed" : verdict);
+    return text;
+  }
+
+ private:
+  const capi::PluginCall& call_;
+  void (*function_)(void);
+  mutable std::mutex mutex_;
+  mutable std::map<int, std::string> verdicts_;  // by device; empty: passed
+};
+
+}  // namespace
+
+std::unique_ptr<PluginImplementation> make_implementation(const capi::PluginCall& call, const clutch_plugin_op_t& op, const std::string& plugin) {
+  return std::make_unique<ByFunction>(call, op, plugin);
+}
+std::string proofs_of(const PluginImplementation& implementation) { return static_cast<const ByFunction&>(implementation).told(); }
+
+}}}  // namespace clutch::v0::detail

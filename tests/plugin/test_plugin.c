@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plugins of the tests, one for each macro, in C99 and without libclutch: GOOD does what it says; the others lie, are of another ABI, or fail.
+ *   addcmul_demo  f32, contiguous, of one shape, in the order fma_of_quotient; a score above 0
+ *   cumsum_demo   whole numbers of a contiguous line; by name alone
+ *   attention_demo  f32, contiguous; by name alone
+ *   demo_replay   replays graphs node by node
+ */
+#include <clutch/plugin.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef NAME
+#define NAME "demo"
+#endif
+#ifndef SCORE
+#define SCORE 1
+#endif
+#ifndef ABI
+#define ABI CLUTCH_PLUGIN_ABI
+#endif
+#ifndef OP
+#define OP "addcmul_out"
+#endif
+
+static const clutch_host_t* host;
+
+#define TRY(call)                                     \
+  do {                                                \
+    const clutch_status_t status_ = host->api->call;  \
+    if (status_ != CLUTCH_OK) return status_;         \
+  } while (0)
+
+static clutch_status_t refuse(const char* why) {
+  host->set_error(why);
+  return CLUTCH_NOT_SUPPORTED;
+}
+
+/* Whether a tensor is contiguous, of this dtype, and has so many elements. */
+static clutch_status_t is_plain(const clutch_tensor_t* tensor, int64_t dtype, int64_t count, int* answer) {
+  int64_t contiguous = 0, type = -1, numel = -1;
+  TRY(tensor_is_contiguous(tensor, &contiguous));
+  TRY(tensor_dtype(tensor, &type));
+  TRY(tensor_numel(tensor, &numel));
+  *answer = contiguous && type == dtype && numel == count;
+  return CLUTCH_OK;
+}
+
+static clutch_argument_t of_tensor(int64_t kind, const clutch_tensor_t* tensor) {
+  clutch_argument_t argument = CLUTCH_ARGUMENT_INIT;
+  argument.kind = kind;
+  argument.tensor = tensor;
+  return argument;
+}
+static clutch_argument_t of_value(const void* value, size_t size, const char* type) {
+  clutch_argument_t argument = CLUTCH_ARGUMENT_INIT;
+  argument.kind = CLUTCH_ARGUMENT_KIND_VALUE;
+  argument.value = value;
+  argument.value_size = size;
+  argument.type = type;
+  return argument;
+}
+
+#if defined(LIAR)
+#define RESULT "i == 7 ? nextafter(r, INFINITY) : r"
+#define FURTHER ""
+#elif defined(BESIDE)
+#define RESULT "r"
+#define FURTHER "if (i == 0) out[-1] = r;"
+#else
+#define RESULT "r"
+#define FURTHER ""
+#endif
+#if defined(SPOILS_INPUT)
+#define X "__global float* x"
+#define SPOIL "x[i] = 0;"
+#define X_KIND CLUTCH_ARGUMENT_KIND_INOUT
+#else
+#define X "__global const float* x"
+#define SPOIL ""
+#define X_KIND CLUTCH_ARGUMENT_KIND_INPUT
+#endif
+
+static clutch_status_t addcmul(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_tensor_t* a, const clutch_tensor_t* b,
+                               const clutch_addc_options_t* options, const clutch_stream_t* stream) {
+#if defined(REFUSES)
+  (void)out, (void)x, (void)a, (void)b, (void)options, (void)stream;
+  return refuse("it never does");
+#else
+  int64_t count = 0;
+  int plain[4] = {0, 0, 0, 0};
+  TRY(tensor_numel(out, &count));
+  const clutch_tensor_t* const all[] = {out, x, a, b};
+  for (int i = 0; i < 4; ++i) {
+    const clutch_status_t status = is_plain(all[i], CLUTCH_DTYPE_F32, count, &plain[i]);
+    if (status != CLUTCH_OK) return status;
+  }
+  if (!plain[0] || !plain[1] || !plain[2] || !plain[3] || options->order != CLUTCH_ADDC_ORDER_FMA_OF_QUOTIENT)
+    return refuse("tensors must be f32, contiguous and of one shape");
+#if defined(FAILS)
+  host->set_error("it fails on purpose");
+  return CLUTCH_INVALID_ARGUMENT;
+#endif
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo(__global float* out, " X ", __global const float* a, __global const float* b, float value, int one) {\n"
+                "  const size_t i = get_global_id(0);\n"
+                "  const float r = one ? fma(a[i], b[i], x[i]) : fma(value, a[i] * b[i], x[i]);\n"
+                "  out[i] = " RESULT ";\n  " FURTHER SPOIL "\n}\n";
+  source.entry = "demo";
+  source.options = "-cl-fp32-correctly-rounded-divide-sqrt";
+  source.file = "demo.cl";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)count;
+  const float value = (float)options->value;
+  const int32_t one = options->value == 1;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(X_KIND, x), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, a),
+                                         of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, b), of_value(&value, sizeof value, "float"), of_value(&one, sizeof one, "int")};
+  const clutch_argument_t* pointers[6];
+  for (int i = 0; i < 6; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 6, stream);
+#endif
+}
+
+static clutch_status_t cumsum(const clutch_tensor_t* out, const clutch_tensor_t* x, int64_t dim, const clutch_cumsum_options_t* options,
+                              const clutch_stream_t* stream) {
+  int64_t count = 0, rank = 0;
+  int x_plain = 0, out_plain = 0;
+  (void)dim;
+  TRY(tensor_numel(out, &count));
+  TRY(tensor_rank(x, &rank));
+  clutch_status_t status = is_plain(x, CLUTCH_DTYPE_I32, count, &x_plain);
+  if (status == CLUTCH_OK) status = is_plain(out, CLUTCH_DTYPE_I64, count, &out_plain);
+  if (status != CLUTCH_OK) return status;
+  if (!x_plain || !out_plain || rank != 1 || options->reverse) return refuse("x must be a contiguous line of i32, summed forward");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_sums(__global long* out, __global const int* x, long n) { long s = 0; for (long i = 0; i < n; ++i) out[i] = s += x[i]; }";
+  source.entry = "demo_sums";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.local = 1;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, x), of_value(&count, sizeof count, "long")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1], &arguments[2]};
+  return host->api->launch(&source, &geometry, pointers, 3, stream);
+}
+
+#if defined(LIES_IN_ATTENTION)
+#define FACTOR "1.0001f"
+#else
+#define FACTOR "1.0f"
+#endif
+
+static clutch_status_t attention(const clutch_attention_flex_result_t* results, const clutch_tensor_t* q, const clutch_tensor_t* k, const clutch_tensor_t* v,
+                                 const clutch_attention_flex_options_t* options, const clutch_stream_t* stream) {
+  int64_t of_q[4], of_k[4], of_v[4], count[4];
+  int plain[4] = {0, 0, 0, 0};
+  TRY(tensor_sizes(q, of_q, 4, NULL));
+  TRY(tensor_sizes(k, of_k, 4, NULL));
+  TRY(tensor_sizes(v, of_v, 4, NULL));
+  const clutch_tensor_t* const all[] = {results->out, q, k, v};
+  for (int i = 0; i < 4; ++i) {
+    TRY(tensor_numel(all[i], &count[i]));
+    const clutch_status_t status = is_plain(all[i], CLUTCH_DTYPE_F32, count[i], &plain[i]);
+    if (status != CLUTCH_OK) return status;
+  }
+  if (!plain[0] || !plain[1] || !plain[2] || !plain[3] || of_q[0] != of_k[0])
+    return refuse("tensors must be contiguous f32 of as many batches");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_attention(__global float* out, __global float* lse, __global const float* q, __global const float* k, __global const float* v,\n"
+                "                             int wants_lse, long heads, long factor, long rows, long keys, long e, long ev, float scale) {\n"
+                "  const long row = get_global_id(0), line = row / rows, b = line / heads, h = line % heads / factor;\n"
+                "  q += row * e; k += (b * (heads / factor) + h) * keys * e; v += (b * (heads / factor) + h) * keys * ev; out += row * ev;\n"
+                "  if (scale == 0) scale = 1 / sqrt((float)e);\n"
+                "  float most = -INFINITY, sum = 0;\n"
+                "  for (long s = 0; s < keys; ++s) { float x = 0; for (long i = 0; i < e; ++i) x = fma(q[i], k[s * e + i], x); most = fmax(most, x * scale); }\n"
+                "  for (long i = 0; i < ev; ++i) out[i] = 0;\n"
+                "  for (long s = 0; s < keys; ++s) {\n"
+                "    float x = 0; for (long i = 0; i < e; ++i) x = fma(q[i], k[s * e + i], x);\n"
+                "    const float p = exp(x * scale - most); sum += p;\n"
+                "    for (long i = 0; i < ev; ++i) out[i] = fma(p, v[s * ev + i], out[i]);\n"
+                "  }\n"
+                "  for (long i = 0; i < ev; ++i) out[i] = out[i] / sum * " FACTOR ";\n"
+                "  if (wants_lse) lse[row] = most + log(sum);\n"
+                "}\n";
+  source.entry = "demo_attention";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)(of_q[0] * of_q[1] * of_q[2]);
+  const int32_t wants_lse = results->lse != NULL;
+  const int64_t factor = of_q[1] / of_k[1];
+  const float scale = options->has_scale ? (float)options->scale : 0;
+  const clutch_argument_t arguments[] = {
+      of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, results->out), of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, wants_lse ? results->lse : results->out),
+      of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, q), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, k), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, v),
+      of_value(&wants_lse, sizeof wants_lse, "int"), of_value(&of_q[1], 8, "long"), of_value(&factor, 8, "long"), of_value(&of_q[2], 8, "long"),
+      of_value(&of_k[2], 8, "long"), of_value(&of_q[3], 8, "long"), of_value(&of_v[3], 8, "long"), of_value(&scale, sizeof scale, "float")};
+  const clutch_argument_t* pointers[13];
+  for (int i = 0; i < 13; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 13, stream);
+}
+
+static clutch_status_t create(void** state) {
+  *state = calloc(1, sizeof(int));
+  return *state ? CLUTCH_OK : CLUTCH_OUT_OF_MEMORY;
+}
+static clutch_status_t instantiate(void* state, const clutch_graph_program_t* program) {
+  int64_t size = 0;
+  TRY(graph_program_size(program, &size));
+  *(int*)state = (int)size;
+  return size < 100 ? CLUTCH_OK : refuse("graphs must have fewer than 100 nodes");
+}
+static clutch_status_t replay(void* state, const clutch_graph_program_t* program, const clutch_stream_t* stream) {
+  for (int i = 0; i < *(int*)state; ++i) TRY(graph_program_enqueue(program, i, stream));
+  host->log(3, "demo_replay replayed");
+  return CLUTCH_OK;
+}
+static void reset(void* state) { *(int*)state = 0; }
+static void destroy(void* state) { free(state); }
+
+static clutch_status_t init(const clutch_host_t* given) {
+  (void)given;
+#if defined(INIT_FAILS)
+  given->set_error("it finds nothing to do");
+  return CLUTCH_NO_DEVICE;
+#else
+  return CLUTCH_OK;
+#endif
+}
+
+#if defined(OWN_LIBRARY)
+/* As one that has libclutch within. */
+CLUTCH_PLUGIN_EXPORT int64_t clutch_abi_version(void) { return CLUTCH_C_ABI; }
+#endif
+
+#if !defined(NO_SYMBOL)
+const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* given) {
+  static const clutch_plugin_op_t product = {sizeof product, OP, "addcmul_demo", 5, (void (*)(void))addcmul};
+  static const clutch_plugin_op_t sums = {sizeof sums, "cumsum_out", "cumsum_demo", 0, (void (*)(void))cumsum};
+  static const clutch_plugin_op_t attends = {sizeof attends, "attention_flex_out", "attention_demo", 0, (void (*)(void))attention};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends};
+  static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
+  static const clutch_graph_backend_t* const backends[] = {&backend};
+  static clutch_plugin_t plugin;
+  host = given;
+  if (abi < ABI && ABI == CLUTCH_PLUGIN_ABI) {
+    given->set_error("the library is too old");
+    return NULL;
+  }
+#if defined(QUERY_NULL)
+  given->set_error("not on Sundays");
+  return NULL;
+#else
+  plugin.abi = ABI;
+  plugin.name = NAME;
+  plugin.version = "1.2";
+  plugin.score = SCORE;
+  plugin.init = init;
+  plugin.ops = ops;
+  plugin.ops_count = 3;
+  plugin.graph_backends = backends;
+  plugin.graph_backends_count = 1;
+  /* A header that did not know graph backends yet: what stands behind its end is not read. */
+#if defined(OLDER)
+  plugin.size = offsetof(clutch_plugin_t, graph_backends);
+  plugin.graph_backends_count = 77;
+#elif defined(NO_SIZE)
+  plugin.size = 0;
+#else
+  plugin.size = sizeof plugin;
+#endif
+  return &plugin;
+#endif
+}
+#endif
