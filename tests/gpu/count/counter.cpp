@@ -5,7 +5,7 @@
 //
 // What an instruction of LLVM weighs is what a GPU issues for it, roughly: an element of a vector one; 64-bit integers two, their products four; a division of
 // integers 16, of 64 bits 64; names for values that are there already (casts of pointers, phi, parts of vectors) none; addresses that are
-// constants away from another one of their block none; a floating number's sign that is turned or taken away for arithmetic none, since GPUs' instructions do
+// constants away from another one of their block none; a floating number's sign that arithmetic changes or takes away none, since GPUs' instructions do
 // so with what they read. Loads and stores are issued by their pieces. A kernel's arguments are free.
 #include "model.hpp"
 
@@ -146,7 +146,7 @@ std::string_view unmangled(std::string_view name) {
 /// The function that stands for a matrix instruction: a call of it is one, and what it does itself is none.
 constexpr std::string_view kMatrixInstruction = "matrix_instruction";
 
-/// Whether all that reads a floating number is arithmetic, whose instructions can turn or take away the sign of what they read.
+/// Whether all that reads a floating number is arithmetic, whose instructions can change or take away the sign of what they read.
 bool is_read_by_arithmetic(Value number) {
   for (LLVMOpaqueUse* use = LLVMGetFirstUse(number); use; use = LLVMGetNextUse(use)) {
     const Value user = LLVMGetUser(use);
