@@ -151,8 +151,9 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_jacob
   EIGH_TAKE_PARAMS
   CLUTCH_MATRIX_STRIDES
   __local T stage[STAGE_NUMBERS];
-  const int item = (int)get_local_id(0);
   for (ulong first = get_group_id(0) * EIGH_ITEMS; first < batch; first += get_num_groups(0) * EIGH_ITEMS) {
+    // The item's number, which depends on `first` for all that a compiler knows: what it computes of it would otherwise be kept in registers.
+    const int item = (int)get_local_id(0) + (int)(first >> 63);
     const int count = (int)min((ulong)EIGH_ITEMS, batch - first);
     T a[CLUTCH_N * CLUTCH_N * CLUTCH_PARTS], d[CLUTCH_N];
 #if CLUTCH_VECTORS
@@ -160,7 +161,7 @@ __kernel __attribute__((reqd_work_group_size(EIGH_ITEMS, 1, 1))) void eigh_jacob
 #else
     T* const v = a;
 #endif
-    load_staged(a, given + first * matrix_stride, matrix_stride, count, CLUTCH_N * CLUTCH_N * CLUTCH_PARTS, item, stage);
+    load_staged(a, given + first * matrix_stride, matrix_stride, count, item, stage);
     CLUTCH_COPY_TRIANGLE(a)
     T scale, unscale;
     const M bad = find_scale(a, ri, rj, CLUTCH_N, &scale, &unscale);

@@ -7,7 +7,7 @@ namespace clutch { inline namespace v0 { namespace capi {
 DeviceTraits read(const clutch_device_traits_t* given, std::string_view what) {
   DeviceTraits r;
   // Another count of members does not compile.
-  [[maybe_unused]] auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31] = r;
+  [[maybe_unused]] auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32] = r;
   if (!given) return r;
   const clutch_device_traits_t c = sized(given, what);
   r.type = enumerator<DeviceType>(c.type, at(what, "type"));
@@ -33,6 +33,7 @@ DeviceTraits read(const clutch_device_traits_t* given, std::string_view what) {
   r.priority_hints = flag(c.priority_hints, at(what, "priority_hints"));
   r.register_limits = flag(c.register_limits, at(what, "register_limits"));
   r.large_registers = flag(c.large_registers, at(what, "large_registers"));
+  r.least_sub_group = narrow<int>(c.least_sub_group, at(what, "least_sub_group"));
   r.command_buffer = narrow<int>(c.command_buffer, at(what, "command_buffer"));
   r.fma_exact = flag(c.fma_exact, at(what, "fma_exact"));
   r.divide_exact = flag(c.divide_exact, at(what, "divide_exact"));
@@ -1188,6 +1189,7 @@ void write(const DeviceTraits& value, clutch_device_traits_t* result, std::strin
   c.made.priority_hints = value.priority_hints;
   c.made.register_limits = value.register_limits;
   c.made.large_registers = value.large_registers;
+  c.made.least_sub_group = value.least_sub_group;
   c.made.command_buffer = value.command_buffer;
   c.made.fma_exact = value.fma_exact;
   c.made.divide_exact = value.divide_exact;

@@ -434,7 +434,7 @@ struct Initial<clutch_device_traits_t> {
   static constexpr std::string_view kName = "clutch_device_traits_t";
   static clutch_device_traits_t value() { return CLUTCH_DEVICE_TRAITS_INIT; }
 };
-static_assert(sizeof(clutch_device_traits_t) == 8 * 33);
+static_assert(sizeof(clutch_device_traits_t) == 8 * 34);
 DeviceTraits read(const clutch_device_traits_t* given, std::string_view what);
 template <>
 struct Initial<clutch_stream_options_t> {

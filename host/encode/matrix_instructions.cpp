@@ -42,11 +42,7 @@ cl_uint compute_capability(const DeviceRecord& d) {
 MatrixLayout claimed_layout(const DeviceRecord& d) {
   const std::string& device = d.facts.name;
   if (d.has_extension("cl_intel_subgroup_matrix_multiply_accumulate")) {
-    constexpr cl_device_info kSubGroupSizes = 0x4108;  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
-    std::array<std::size_t, 16> sizes{};
-    std::size_t bytes = 0;
-    if (clGetDeviceInfo(d.id, kSubGroupSizes, sizeof sizes, sizes.data(), &bytes) != CL_SUCCESS || bytes < sizeof sizes[0]) return MatrixLayout::none;
-    const std::size_t least = *std::min_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(bytes / sizeof sizes[0]));
+    const int least = claimed_traits(d).least_sub_group;
     return least == 8 ? MatrixLayout::dpas_8 : least == 16 ? MatrixLayout::dpas_16 : MatrixLayout::none;
   }
   if (d.has_extension("cl_nv_device_attribute_query")) {

@@ -192,6 +192,8 @@ constexpr TilesBySize kSmallWideTiles{{{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {
 /// Of gradients on devices that need large_registers for tiles at all, whose compilers take more beside the numbers of a work-item.
 constexpr FlexTiles kFewerNumbers{64, 64, 16, 16, 8};
 constexpr int kMostNumbers = 96;
+/// Forward, gradients of queries, and few queries on devices whose smallest sub-groups have 16 items, whose compiler finds registers for fewer numbers.
+constexpr FlexTiles kHalfOfScores{128, 64, 16, 16, 8}, kFewBySteps{16, 64, 4, 16, 8};
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
@@ -206,6 +208,7 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
     FlexTiles t = (*all)[p.size_class][which];
     const bool gradients = which == 1 || which == 2;
     if (all == &kTiles && gradients && most < 256 && traits.large_registers && t.gradient_numbers(most, keys ? 2 : 1) > kMostNumbers) t = kFewerNumbers;
+    if (all == &kTiles && traits.least_sub_group >= 16 && most < 256) t = which == 0 ? kHalfOfScores : which == 1 ? kFewerNumbers : split ? kFewBySteps : t;
     why = refuses_local_bytes(traits, t.numbers(most) * (wide ? 8 : 4));
     if (why.empty()) why = refuses_group_items(traits, t.items());
     if (!why.empty()) continue;

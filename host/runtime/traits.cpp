@@ -47,6 +47,15 @@ T known_value(cl_device_id device, cl_device_info what, T fallback = T{}) {
   return value;
 }
 
+/// Items of the smallest sub-group that a kernel may ask for; 0 if the driver knows no such thing.
+int least_sub_group(cl_device_id device) {
+  constexpr cl_device_info kSubGroupSizes = 0x4108;  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
+  std::array<std::size_t, 16> sizes{};
+  std::size_t bytes = 0;
+  if (clGetDeviceInfo(device, kSubGroupSizes, sizeof sizes, sizes.data(), &bytes) != CL_SUCCESS || bytes < sizeof sizes[0]) return 0;
+  return static_cast<int>(*std::min_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(bytes / sizeof sizes[0])));
+}
+
 void claim(const DeviceRecord& d) {
   DeviceTraits& t = d.traits;
   t.type = d.facts.type;
@@ -80,6 +89,7 @@ void claim(const DeviceRecord& d) {
   // No extension tells of the option: GPUs of Xe-HPG and Xe-HPC have it.
   auto is_named = [&](std::string_view part) { return d.facts.name.find(part) != std::string::npos; };
   t.large_registers = d.facts.platform_name == "Intel(R) OpenCL Graphics" && (is_named("Arc") || is_named("Data Center GPU"));
+  t.least_sub_group = least_sub_group(d.id);
   t.priority_hints = d.has_extension("cl_khr_priority_hints");
   t.command_buffer = extension_revision(d, "cl_khr_command_buffer", 0x000900);
   auto single = known_value<cl_device_fp_config>(d.id, CL_DEVICE_SINGLE_FP_CONFIG);

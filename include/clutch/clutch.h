@@ -383,6 +383,7 @@ struct clutch_device_traits_t {
   int64_t priority_hints;
   int64_t register_limits;
   int64_t large_registers;
+  int64_t least_sub_group;
   int64_t command_buffer;
   int64_t fma_exact;
   int64_t divide_exact;
@@ -394,7 +395,7 @@ struct clutch_device_traits_t {
   uint64_t quirks;
 };
 #define CLUTCH_DEVICE_TRAITS_INIT {sizeof(clutch_device_traits_t), CLUTCH_DEVICE_TYPE_OTHER, 120, 64, 1, 1, \
-  0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}
+  0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}
 
 /* clutch::StreamOptions */
 struct clutch_stream_options_t {

@@ -46,6 +46,8 @@ struct DeviceTraits {
   bool register_limits = false;  ///< programs may be built for a number of registers (cl_nv_compiler_options)
   bool large_registers = false;  ///< programs may be built for twice as many registers of each item, of which fewer run
                                  ///< (-cl-intel-256-GRF-per-thread)
+  int least_sub_group = 0;       ///< items of the smallest sub-group that a kernel may ask for
+                                 ///< (CL_DEVICE_SUB_GROUP_SIZES_INTEL); 0: kernels cannot ask
   int command_buffer = 0;        ///< revision of cl_khr_command_buffer times 10000 as 0x major minor patch; 0 = absent
   bool fma_exact = false;        ///< self-test: fma() is rounded once
   bool divide_exact = false;     ///< self-test: f32 '/' is correctly rounded, subnormal results too

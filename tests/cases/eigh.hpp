@@ -310,7 +310,7 @@ struct EighCase {
       {"eigh_device_wide", Edit::arithmetic, "by_u[m] *= -h_u", "by_u[m] *= h_u"},
       {"eigh_jacobi_items", Edit::tail, "min(m, count - 1) * stride + begin", "min(m, count - 2) * stride + begin"},
       {"eigh_jacobi_items", Edit::stride, "(size_t)m * (high - low) + number", "(size_t)m * (high - low - 1) + number"},
-      {"eigh_jacobi_items", Edit::offset, "stage[m * STAGE_ROW + i] = from", "stage[m * STAGE_ROW + i / 2] = from"},
+      {"eigh_jacobi_items", Edit::offset, "at - m * part] = next[i]", "(at - m * part) / 2] = next[i]"},
       {"eigh_jacobi_items", Edit::arithmetic, "CLUTCH_RE(q, q) = aqq + rotation.move", "CLUTCH_RE(q, q) = aqq - rotation.move"},
       {"eigh_qr_items", Edit::tail, "if (k < n - 2) {", "if (k < n - 3) {"},
       {"eigh_qr_items", Edit::stride, "transposed ? low * n + high : high * n + low", "transposed ? low * n + high : high * (n - 1) + low"},

@@ -21,7 +21,8 @@ HERE = os.path.dirname(__file__)
 #                                says of which share of a kernel's it did
 #   lds, lines                   passes of local memory, and lines of 128 bytes of global memory, a clock of a unit: 128 bytes a clock of both;
 #                                CDNA 3: 128 of local memory, 64 of global memory
-#   l2_gbs                       measured by Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" and "Testing AMD's Giant MI300X", rounded
+#   l2_gbs                       H200, whose chip is H100 SXM's: gpu-l2-cache/h200.txt of github.com/te42kyfo/gpu-benches, data of 20 to 40 MB, rounded down;
+#                                MI300X measured by Chips and Cheese, "Testing AMD's Giant MI300X", rounded
 #   stream                       share of dram_gbs that a triad reaches: 3.6 TB/s were measured on an H200 (docs/benchmarks.md); MI300X as Chips and Cheese
 #   matrix, matrix_tflops        clocks of a unit for one matrix instruction of f16 or bf16 (16 x 8 x 16 numbers on Hopper, 16 x 16 x 16 on AMD's, 8 x 8 x 16 on
 #                                Intel's), and the peak with f32 sums, from the makers' data sheets; the instructions of single sub-groups that OpenCL can reach
@@ -29,12 +30,12 @@ HERE = os.path.dirname(__file__)
 #   latency                      clocks from a load to its use from global memory, and from local memory: Luo et al. 2024, "Benchmarking and Dissecting the Nvidia
 #                                Hopper GPU Architecture via Microbenchmarking", rounded up for HBM under load; MI300X as Chips and Cheese
 #   resident                     sub-groups that a unit holds at most
-# Assumed, not measured: that H100 SXM has the l2_gbs of the card that was measured, of 114 units at 1.755 GHz; l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
+# Assumed, not measured: l2_gbs, stream and latency of RTX A6000, RX 7900 XTX and Arc A770; an instruction of a sub-group follows the one before after 2 clocks on average, four of its loads are on their way together (count/model.hpp), and a
 # barrier takes what local memory's latency is.
 MACHINES = {
-    'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500, matrix=1 / 0.62, matrix_tflops=989,
+    'h100': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=9600, matrix=1 / 0.62, matrix_tflops=989,
                  dram_gbs=3350, stream=0.75, latency=700, local_latency=30, resident=64),
-    'h200': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=5500, matrix=1 / 0.62, matrix_tflops=989,
+    'h200': dict(profile='h100', target='sm_90', width=32, units=132, clock_ghz=1.98, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=1, l2_gbs=9600, matrix=1 / 0.62, matrix_tflops=989,
                  dram_gbs=4800, stream=0.75, latency=700, local_latency=30, resident=64),
     'mi300x': dict(profile='mi300x', target='gfx942', width=64, units=304, clock_ghz=2.1, f32=128, f64=64, integer=64, special=16, issues=4, lds=1, lines=0.5, l2_gbs=11900, matrix=4, matrix_tflops=1307,
                    dram_gbs=5300, stream=0.76, latency=800, local_latency=64, resident=32),

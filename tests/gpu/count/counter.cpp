@@ -5,7 +5,8 @@
 //
 // What an instruction of LLVM weighs is what a GPU issues for it, roughly: an element of a vector one; 64-bit integers two, their products four; a division of
 // integers 16, of 64 bits 64; names for values that are there already (casts of pointers, phi, parts of vectors) none; addresses that are
-// constants away from another one of their block none. Loads and stores are issued by their pieces. A kernel's arguments are free.
+// constants away from another one of their block none; a floating number's sign that arithmetic changes or takes away none, since GPUs' instructions do
+// so with what they read. Loads and stores are issued by their pieces. A kernel's arguments are free.
 #include "model.hpp"
 
 #include <oclgrind/Context.h>
@@ -145,6 +146,26 @@ std::string_view unmangled(std::string_view name) {
 /// The function that stands for a matrix instruction: a call of it is one, and what it does itself is none.
 constexpr std::string_view kMatrixInstruction = "matrix_instruction";
 
+/// Whether all that reads a floating number is arithmetic, whose instructions can change or take away the sign of what they read.
+bool is_read_by_arithmetic(Value number) {
+  for (LLVMOpaqueUse* use = LLVMGetFirstUse(number); use; use = LLVMGetNextUse(use)) {
+    const Value user = LLVMGetUser(use);
+    if (!LLVMIsAInstruction(user)) return false;
+    switch (LLVMGetInstructionOpcode(user)) {
+      case kFAdd:
+      case kFSub:
+      case kFMul:
+      case kFCmp: break;
+      case kCall:
+        if (const std::string_view name = unmangled(name_of(LLVMGetCalledValue(user))); name != "fma" && name != "mad" && name != "fmin" && name != "fmax")
+          return false;
+        break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
 Cost cost_of_call(Value call) {
   const Value callee = LLVMGetCalledValue(call);
   if (name_of(callee) == kMatrixInstruction) return {Pipe::matrix, 1};
@@ -169,6 +190,7 @@ Cost cost_of_call(Value call) {
   }
   static constexpr std::string_view kOne[]{"fma",  "mad",   "fabs", "fmin",  "fmax",  "min",  "max", "copysign", "floor",
                                            "ceil", "trunc", "rint", "round", "clamp", "sign", "mix", "select",   "bitselect"};
+  if ((name == "fabs" || name.starts_with("llvm.fabs")) && is_read_by_arithmetic(call)) return {Pipe::f32, 0};
   if (std::find(std::begin(kOne), std::end(kOne), name) != std::end(kOne) || name.starts_with("llvm.fabs") || name.starts_with("llvm.fmuladd"))
     return simple(type);
   return {Pipe::special, type.elements};
@@ -216,6 +238,8 @@ Cost cost_of(Value instruction) {
     }
     case kSExt: return {Pipe::integer, type.elements};
     case kFNeg:
+      if (is_read_by_arithmetic(instruction)) return {Pipe::f32, 0};
+      return simple(type);
     case kSelect: return simple(type);
     default: break;
   }

@@ -291,6 +291,11 @@ TEST(CountPairs, PipesOfInstructions) {
   EXPECT_EQ(floats[0].issues[static_cast<std::size_t>(gpu_count::Pipe::memory)], 2u * 3);
   const auto vectors = count("float4 x = vload4(i, in); for (int k = 0; k < 16; ++k) x = fma(x, x, x); vstore4(x, i, out);", kOneGroup);
   EXPECT_EQ(vectors[0].issues[static_cast<std::size_t>(gpu_count::Pipe::f32)], 2u * 64);
+  // Arithmetic changes and takes away signs of what it reads; what is stored has an instruction of its own.
+  const auto signs = count("float x = in[i]; for (int k = 0; k < 64; ++k) x = fma(-x, fabs(x), 1.0f); out[i] = x;", kOneGroup);
+  EXPECT_EQ(signs[0].issues[static_cast<std::size_t>(gpu_count::Pipe::f32)], 2u * 64);
+  for (const char* sign : {"out[i] = -in[i];", "out[i] = fabs(in[i]);"})
+    EXPECT_EQ(count(sign, kOneGroup)[0].issues[static_cast<std::size_t>(gpu_count::Pipe::f32)], 2u) << sign;
   const auto roots = count("out[i] = sqrt(in[i]) / in[i + 64];", kOneGroup);
   EXPECT_EQ(roots[0].issues[static_cast<std::size_t>(gpu_count::Pipe::special)], 2u * 2);
 }
