@@ -241,3 +241,26 @@ def test_memory_snapshot(tmp_path):
     torch.clutch.dump_memory_snapshot(tmp_path / "memory.html")
     torch.clutch.record_memory_history(False)
     assert (tmp_path / "memory.html").stat().st_size > 1000 and x.sum().item() == 100
+
+
+def test_a_model_that_moves_keeps_its_parameters_and_shares_them():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+            self.head.weight = self.tokens.weight
+
+    net = Tied()
+    before = list(net.parameters())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)  # made before the model moves
+    net.head.weight.grad = torch.ones(5, 3)
+    net.to("clutch")
+    assert net.head.weight is net.tokens.weight and [id(p) for p in net.parameters()] == [id(p) for p in before]
+    assert net.head.weight.device.type == net.head.weight.grad.device.type == "clutch"
+    wanted = net.head.weight.detach().cpu() - 0.5
+    optimizer.step()
+    assert torch.equal(net.tokens.weight.detach().cpu(), wanted)
+    assert net.cpu().head.weight is net.tokens.weight and torch.equal(net.tokens.weight.detach(), wanted)
+    x = torch.ones(2, device="clutch")
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        x.data = torch.ones(2, device="meta")
