@@ -56,9 +56,7 @@ at::Tensor& set_nothing(at::Tensor& self) {
 
 // Whether tensor.data = other is possible: by it a module keeps its parameters, those shared by two layers too, when it moves to another device.
 bool compatible(const at::Tensor& self, const at::Tensor& from) {
-  auto dense = [](const at::Tensor& tensor) {
-    return tensor.key_set().has(c10::DispatchKey::CPU) || tensor.key_set().has(c10::DispatchKey::PrivateUse1);
-  };
+  auto dense = [](const at::Tensor& tensor) { return tensor.key_set().has(c10::DispatchKey::CPU) || tensor.key_set().has(c10::DispatchKey::PrivateUse1); };
   return self.key_set() == from.key_set() || (dense(self) && dense(from));
 }
 

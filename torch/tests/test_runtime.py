@@ -264,3 +264,23 @@ def test_a_model_that_moves_keeps_its_parameters_and_shares_them():
     x = torch.ones(2, device="clutch")
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         x.data = torch.ones(2, device="meta")
+
+
+@pytest.mark.parametrize("inverse", [1.0, 0.3, 2.0**-16])
+def test_gradients_are_unscaled_together(inverse, native):
+    shapes = [(3,), (), (4, 5), (0,), (1000,)]
+    grads = [torch.randn(s, dtype=d).to("clutch") for d in (torch.float32, torch.float16, torch.float64) for s in shapes]
+    grads.append(torch.randn(6, 4).t().to("clutch"))
+    scale, found = torch.tensor(inverse, device="clutch"), torch.zeros((), device="clutch")
+    wanted = [g.cpu().clone() for g in grads]
+    host_found = torch.zeros(())
+    torch._amp_foreach_non_finite_check_and_unscale_(wanted, host_found, torch.tensor(inverse))
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+    assert found.item() == 0
+    for a, b in zip(grads, wanted):
+        assert torch.equal(a.cpu(), b)
+    for bad in (float("inf"), float("nan")):
+        found.zero_()
+        grads[4][7] = bad
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+        assert found.item() == 1
