@@ -4,7 +4,10 @@
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
+#include <clutch/foreach.hpp>
 #include <clutch/ops/optim.hpp>
+
+#include <map>
 
 namespace torch_clutch {
 namespace {
@@ -96,14 +99,21 @@ void fused_adagrad(at::TensorList params, at::TensorList grads, at::TensorList s
 void unscale(at::TensorList grads, at::Tensor& found, const at::Tensor& inverse) {
   TORCH_CHECK(found.numel() == 1 && inverse.numel() == 1, "found_inf and inv_scale must be 1-element tensors.");
   const clutch::Tensor flag = wrap(found.reshape({1})), factor = wrap(inverse.reshape({1}));
+  std::map<at::ScalarType, std::vector<at::Tensor>> of_dtype;
   for (const at::Tensor& grad : grads) {
     TORCH_CHECK(grad.is_floating_point(), "grads must be floating");
-    if (grad.numel() == 0) continue;
-    const clutch::Tensor g = wrap(grad.dim() == 0 ? grad.reshape({1}) : grad), inputs[] = {g};
-    const clutch::Tensor bad =
-        clutch::reduce(clutch::Reduce::amax, traced([](const In& in) { return clutch::cast(!clutch::isfinite(in.x[0]), clutch::DType::i32); }, inputs), inputs);
-    apply(flag, {flag, bad}, [](const In& in) { return clutch::max(in.x[0], clutch::cast(in.x[1], clutch::DType::f32)); });
-    apply(g, {g, factor}, [](const In& in) { return clutch::select(in.x[1] == 1.0, in.x[0], in.x[0] * in.x[1]); });
+    if (grad.numel() > 0) of_dtype[grad.scalar_type()].push_back(grad);
+  }
+  std::vector<List> lists;
+  for (const auto& [dtype, part] : of_dtype) lists.push_back(in_memory_order(part, part));
+  // clutch's own function divides by a scale, PyTorch's multiplies by the inverse.
+  for (const List& list : lists) {
+    clutch::optim::check_and_unscale_(list, flag);
+    const List factors(list.size(), factor);
+    const std::span<const clutch::Tensor> inputs[] = {list, factors};
+    const clutch::Tensor first[] = {list[0], factor};
+    clutch::foreach_map_out(std::span(&inputs[0], 1), traced([](const In& in) { return clutch::select(in.x[1] == 1.0, in.x[0], in.x[0] * in.x[1]); }, first),
+                            inputs);
   }
 }
 at::Tensor& update_scale(at::Tensor& scale, at::Tensor& tracker, const at::Tensor& found, double growth, double backoff, int64_t interval) {
@@ -132,7 +142,7 @@ void add_optimizers(OpTable& table) {
   table.add<"_fused_sgd_.tensor_lr", &fused_sgd<const at::Tensor&>>("optim::sgd_");
   table.add<"_fused_adagrad_", &fused_adagrad<double>>("optim::adagrad_");
   table.add<"_fused_adagrad_.tensor_lr", &fused_adagrad<const at::Tensor&>>("optim::adagrad_");
-  table.add<"_amp_foreach_non_finite_check_and_unscale_", &unscale>("reduce, map");
+  table.add<"_amp_foreach_non_finite_check_and_unscale_", &unscale>("optim::check_and_unscale_, foreach_map");
   table.add<"_amp_update_scale_", &update_scale>("map");
 }
 

@@ -95,6 +95,37 @@ at::Tensor sampled(const at::Tensor& self, const at::Tensor& a, const at::Tensor
   return at::_sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), values, self.sizes(), values.options().layout(at::kSparseCsr));
 }
 
+clutch::sparse::SpmmOptions reduction(c10::string_view name) {
+  using clutch::Reduce;
+  for (const auto& [known, reduce] :
+       {std::pair<c10::string_view, Reduce>("sum", Reduce::sum), {"mean", Reduce::mean}, {"amax", Reduce::amax}, {"amin", Reduce::amin}})
+    if (name == known) return {.reduce = reduce};
+  TORCH_CHECK(false, "reduce argument must be either sum, mean, amax or amin, got ", name);
+}
+// The second result is what the backward is given: PyTorch's CPU has places of the largest entries there, clutch finds them by the result.
+std::tuple<at::Tensor, at::Tensor> mm_reduce(const at::Tensor& a, const at::Tensor& b, c10::string_view reduce) {
+  check(a, b);
+  const clutch::sparse::SpmmOptions options = reduction(reduce);
+  if (!by_rows(a)) refuse("other layouts than compressed rows");
+  at::Tensor out = at::empty({a.size(0), b.size(1)}, b.options());
+  if (out.numel() == 0 || b.numel() == 0 || a._nnz() == 0)
+    out.zero_();
+  else
+    clutch::sparse::spmm_out(wrap(out), csr_of(a), wrap(b), options);
+  return {out, out.clone()};
+}
+std::tuple<at::Tensor, at::Tensor> mm_reduce_backward(const at::Tensor& a, const at::Tensor& grad, const at::Tensor& b, c10::string_view reduce,
+                                                      const at::Tensor& result, std::array<bool, 2> wanted) {
+  at::Tensor of_values = wanted[0] ? at::zeros_like(a.values()) : at::Tensor(),
+             of_b = wanted[1] ? at::zeros_like(b, at::MemoryFormat::Contiguous) : at::Tensor();
+  if (grad.numel() > 0 && b.numel() > 0 && a._nnz() > 0)
+    clutch::sparse::spmm_backward_out({.values = of_values.defined() ? wrap(of_values) : clutch::Tensor(), .b = of_b.defined() ? wrap(of_b) : clutch::Tensor()},
+                                      wrap(grad), wrap(result), csr_of(a), wrap(b), reduction(reduce));
+  at::Tensor of_a;
+  if (wanted[0]) of_a = at::_sparse_csr_tensor_unsafe(a.crow_indices(), a.col_indices(), of_values, a.sizes(), of_values.options().layout(at::kSparseCsr));
+  return {of_a, of_b};
+}
+
 // The row of each entry: how many rows, but for the first, begin at it or before.
 at::Tensor rows_of(const at::Tensor& offsets, int64_t entries) {
   const at::Tensor begins = offsets.narrow(0, 1, std::max<int64_t>(offsets.numel() - 2, 0)).to(at::kLong);
@@ -107,6 +138,12 @@ at::Tensor& to_pairs(const at::Tensor& offsets, const at::Tensor& columns, bool,
   out.select(0, transpose ? 1 : 0).copy_(rows_of(offsets, columns.numel()));
   out.select(0, transpose ? 0 : 1).copy_(columns);
   return out;
+}
+
+at::Tensor scaled(const at::Tensor& self, const at::Tensor& factor) {
+  if (factor.layout() != at::kStrided || factor.dim() != 0 || !by_rows(self)) refuse("a product of other things than a matrix of compressed rows and a number");
+  const at::Tensor values = self.values() * factor;
+  return at::_sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), values, self.sizes(), values.options().layout(at::kSparseCsr));
 }
 
 // A gradient has the entries of its matrix. Waits, where it has copies of the indices, to compare them.
@@ -138,6 +175,9 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {
   table.add<"mm.out", &mm_out>("sparse::spmm");
   table.add<"addmm", &addmm>("sparse::spmm");
   table.add<"addmm.out", &addmm_out>("sparse::spmm");
+  table.add<"mul.Tensor", &scaled>("mul");
+  table.add<"_sparse_mm_reduce_impl", &mm_reduce>("sparse::spmm");
+  table.add<"_sparse_mm_reduce_impl_backward", &mm_reduce_backward>("sparse::spmm_backward");
   table.add<"sparse_sampled_addmm", &sampled>("sparse::spmm_backward");
   table.add<"sparse_mask", &sparse_mask>("index");
   table.add<"crow_indices", &at::native::crow_indices_sparse_csr>("a view");

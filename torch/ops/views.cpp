@@ -7,6 +7,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_cpu_dispatch.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
@@ -56,10 +57,8 @@ at::Tensor& set_nothing(at::Tensor& self) {
 
 // Whether tensor.data = other is possible: by it a module keeps its parameters, those shared by two layers too, when it moves to another device.
 bool compatible(const at::Tensor& self, const at::Tensor& from) {
-  auto dense = [](const at::Tensor& tensor) {
-    return tensor.key_set().has(c10::DispatchKey::Dense) || tensor.key_set().has(c10::DispatchKey::CPU) || tensor.key_set().has(c10::DispatchKey::PrivateUse1);
-  };
-  return dense(self) && dense(from);
+  auto dense = [](const at::Tensor& tensor) { return tensor.key_set().has(c10::DispatchKey::CPU) || tensor.key_set().has(c10::DispatchKey::PrivateUse1); };
+  return self.key_set() == from.key_set() || (dense(self) && dense(from));
 }
 
 }  // namespace
@@ -73,6 +72,7 @@ void add_views(OpTable& table) {
   table.add<"view_as_real", &view_as_real>("a view");
   table.add<"view_as_complex", &view_as_complex>("a view");
   table.add<"_has_compatible_shallow_copy_type", &compatible>("a view");
+  table.add<"is_set_to", &at::native::is_set_to>("a view");
   table.add<"resize_", &resize_>("empty, copy_");
   table.add<"set_", &set_nothing>("empty");
   table.add<"set_.source_Tensor", &set_tensor>("a view");

@@ -88,3 +88,18 @@ def test_an_unknown_op_takes_the_dense_formula_and_says_so():
         out = flex.flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + torch.lgamma(s.abs() + 1.0))
     scores = q.cpu() @ k.cpu().mT / 4
     torch.testing.assert_close(out.cpu(), torch.softmax(scores + torch.lgamma(scores.abs() + 1.0), -1) @ v.cpu(), rtol=0, atol=1e-5)
+
+
+def test_eager_calls_do_not_warn_of_dense_scores(run_python):
+    """PyTorch's warning would be wrong on clutch; on the CPU it stays."""
+    program = """
+import warnings, torch
+from torch.nn.attention.flex_attention import flex_attention
+for where in ("clutch", "cpu"):
+    q = torch.randn(1, 1, 8, 4, device=where)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        flex_attention(q, q, q)
+    print(where, any("materializes the full scores" in str(w.message) for w in seen))
+"""
+    assert run_python(program).stdout.splitlines() == ["clutch False", "cpu True"]

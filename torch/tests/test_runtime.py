@@ -241,3 +241,46 @@ def test_memory_snapshot(tmp_path):
     torch.clutch.dump_memory_snapshot(tmp_path / "memory.html")
     torch.clutch.record_memory_history(False)
     assert (tmp_path / "memory.html").stat().st_size > 1000 and x.sum().item() == 100
+
+
+def test_a_model_that_moves_keeps_its_parameters_and_shares_them():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+            self.head.weight = self.tokens.weight
+
+    net = Tied()
+    before = list(net.parameters())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)  # made before the model moves
+    net.head.weight.grad = torch.ones(5, 3)
+    net.to("clutch")
+    assert net.head.weight is net.tokens.weight and [id(p) for p in net.parameters()] == [id(p) for p in before]
+    assert net.head.weight.device.type == net.head.weight.grad.device.type == "clutch"
+    wanted = net.head.weight.detach().cpu() - 0.5
+    optimizer.step()
+    assert torch.equal(net.tokens.weight.detach().cpu(), wanted)
+    assert net.cpu().head.weight is net.tokens.weight and torch.equal(net.tokens.weight.detach(), wanted)
+    x = torch.ones(2, device="clutch")
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        x.data = torch.ones(2, device="meta")
+
+
+@pytest.mark.parametrize("inverse", [1.0, 0.3, 2.0**-16])
+def test_gradients_are_unscaled_together(inverse, native):
+    shapes = [(3,), (), (4, 5), (0,), (1000,)]
+    grads = [torch.randn(s, dtype=d).to("clutch") for d in (torch.float32, torch.float16, torch.float64) for s in shapes]
+    grads.append(torch.randn(6, 4).t().to("clutch"))
+    scale, found = torch.tensor(inverse, device="clutch"), torch.zeros((), device="clutch")
+    wanted = [g.cpu().clone() for g in grads]
+    host_found = torch.zeros(())
+    torch._amp_foreach_non_finite_check_and_unscale_(wanted, host_found, torch.tensor(inverse))
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+    assert found.item() == 0
+    for a, b in zip(grads, wanted):
+        assert torch.equal(a.cpu(), b)
+    for bad in (float("inf"), float("nan")):
+        found.zero_()
+        grads[4][7] = bad
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+        assert found.item() == 1

@@ -65,3 +65,17 @@ def test_errors_are_pytorchs():
         device @ torch.ones(6, 2, device="clutch")
     with pytest.raises(RuntimeError, match="same dtype"):
         device @ torch.ones(5, 2, device="clutch", dtype=torch.float64)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_with_other_reductions(reduce, native):
+    host = matrix(30, 20)
+    x, values = torch.randn(20, 7, requires_grad=True), host.values().clone().requires_grad_()
+    y, on_device = (t.detach().to("clutch").requires_grad_() for t in (x, values))
+    wanted = torch.sparse.mm(torch.sparse_csr_tensor(host.crow_indices(), host.col_indices(), values, host.shape), x, reduce)
+    got = torch.sparse.mm(moved(host, on_device), y, reduce)
+    grad = torch.randn_like(wanted)
+    wanted.backward(grad)
+    got.backward(grad.to("clutch"))
+    for a, b in ((got, wanted), (y.grad, x.grad), (on_device.grad, values.grad)):
+        torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-5, atol=1e-5)
