@@ -4,6 +4,7 @@
 #include <clutch/clutch.h>
 #include <clutch/allocator.hpp>
 #include <clutch/attention.hpp>
+#include <clutch/complex.hpp>
 #include <clutch/dlpack.hpp>
 #include <clutch/event.hpp>
 #include <clutch/files.hpp>

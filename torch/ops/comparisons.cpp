@@ -92,7 +92,10 @@ at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& self, const
                       .add_owned_const_input(on_device(self))
                       .add_owned_const_input(on_device(other))
                       .build();
-  pointwise_as_they_are(iterator, [](const In& in) { return clutch::select(in.x[0], in.x[1], in.x[2]); });
+  if (out.is_complex())
+    complex_pointwise(iterator, [](const ComplexIn& in) { return select(in.x[0].re() != 0, in.x[1], in.x[2]); });
+  else
+    pointwise_as_they_are(iterator, [](const In& in) { return clutch::select(in.x[0], in.x[1], in.x[2]); });
   return out;
 }
 at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
@@ -104,6 +107,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
 at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+  if (self.is_complex()) return where_out(mask, value.to(self.options()), self, self);
   const clutch::Tensor target = wrap(self);
   const clutch::Tensor masked = wrap(mask.expand_as(self)), filled = wrap(value.to(self.options()).expand_as(self));
   apply(target, {masked, filled, target}, [](const In& in) { return clutch::select(in.x[0], in.x[1], in.x[2]); });
@@ -113,6 +117,7 @@ at::Tensor& masked_fill_scalar_(at::Tensor& self, const at::Tensor& mask, const 
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
   TORCH_CHECK(at::canCast(value.type(), self.scalar_type()) || !value.isComplex(), "value cannot be converted to type ", self.scalar_type(),
               " without overflow");
+  if (self.is_complex()) return where_out(mask, at::scalar_tensor(value, self.options()), self, self);
   const clutch::Tensor target = wrap(self), masked = wrap(mask.expand_as(self));
   if (self.scalar_type() == at::kBool) {
     apply(target, {masked, target}, [](const In& in) { return clutch::select(in.x[0], in.n[0] != 0, in.x[1]); }, {value.toDouble() != 0 ? 1 : 0});

@@ -131,9 +131,7 @@ at::Tensor& conj_physical_out(const at::Tensor& self, at::Tensor& out) {
   return unary(
       out, self, [](const In& in) { return in.x[0]; }, [](const ComplexIn& in) { return conj(in.x[0]); });
 }
-at::Tensor& conj_physical_(at::Tensor& self) {
-  return self.is_complex() ? torch_clutch::conj_physical_out(self, self) : self;
-}
+at::Tensor& conj_physical_(at::Tensor& self) { return self.is_complex() ? torch_clutch::conj_physical_out(self, self) : self; }
 at::Tensor& exp_out(const at::Tensor& self, at::Tensor& out) {
   return unary_float(out, self, exponential, [](const ComplexIn& in) { return exp(in.x[0]); });
 }

@@ -19,6 +19,11 @@ namespace {
 using MaybeGenerator = const std::optional<at::Generator>&;
 
 at::Tensor& uniform_(at::Tensor& self, double low, double high, std::optional<at::Generator> generator) {
+  if (self.is_complex()) {
+    at::Tensor parts = at::view_as_real(self);
+    torch_clutch::uniform_(parts, low, high, generator);
+    return self;
+  }
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "check_uniform_bounds not implemented for '", self.scalar_type(), "'");
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
   if (self.numel() > 0) clutch::uniform_(wrap(self), {.low = low, .high = high, .generator = generator_of(generator, self.device().index())});

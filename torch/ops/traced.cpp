@@ -195,14 +195,14 @@ void pointwise(at::TensorIteratorBase& iterator, Formula formula, std::span<cons
   clutch::map_out(outputs, function_of(formula, operands, inputs, numbers, values, {}), inputs);
 }
 
-void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers) {
+void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers, c10::ScalarType compute) {
   if (iterator.numel() == 0) return;
   std::vector<clutch::Tensor> inputs;
   std::vector<clutch::ComplexExpr> x, n;
   for (int i = iterator.noutputs(); i < iterator.ntensors(); ++i)
     if (!iterator.is_cpu_scalar(i)) inputs.push_back(operand(iterator, i));
   if (inputs.empty()) refuse("tensors of the CPU alone");
-  const DType part = need_dtype(iterator.common_dtype()) == DType::c128 ? DType::f64 : DType::f32;
+  const DType part = need_dtype(compute) == DType::c128 ? DType::f64 : DType::f32;
   const std::vector<clutch::ComplexExpr> traced = clutch::detail::complex_inputs(inputs, "map_complex");
   std::size_t next = 0;
   for (int i = iterator.noutputs(); i < iterator.ntensors(); ++i) {

@@ -62,7 +62,7 @@ template <class F>
 clutch::detail::ComplexResult call_complex(const ComplexIn& in) {
   return F{}(in);
 }
-void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers);
+void complex_pointwise(at::TensorIteratorBase& iterator, ComplexFormula formula, std::span<const Number> numbers, c10::ScalarType compute);
 clutch::ExprFunction function(Formula formula, std::span<const clutch::Tensor> inputs, std::span<const Number> numbers,
                               std::span<const clutch::Tensor> captured);
 
@@ -83,12 +83,18 @@ void pointwise(at::TensorIteratorBase& iterator, F, Numbers numbers = {}) {
 template <class F, class G>
 void pointwise(at::TensorIteratorBase& iterator, F f, G, Numbers numbers = {}) {
   if (!c10::isComplexType(iterator.common_dtype())) return pointwise(iterator, f, numbers);
-  detail::complex_pointwise(iterator, &detail::call_complex<G>, std::span(numbers.begin(), numbers.size()));
+  detail::complex_pointwise(iterator, &detail::call_complex<G>, std::span(numbers.begin(), numbers.size()), iterator.common_dtype());
 }
 /// The same without a cast: each operand is read in its own dtype.
 template <class F>
 void pointwise_as_they_are(at::TensorIteratorBase& iterator, F, Numbers numbers = {}) {
   detail::pointwise(iterator, &detail::call_formula<F>, std::span(numbers.begin(), numbers.size()), std::nullopt);
+}
+
+/// Without a common dtype, for a complex result: operands are cast to its dtype.
+template <class F>
+void complex_pointwise(at::TensorIteratorBase& iterator, F) {
+  detail::complex_pointwise(iterator, &detail::call_complex<F>, {}, iterator.dtype(0));
 }
 
 /// One launch over tensors of clutch that broadcast to `out`; without inputs the lambda makes numbers of positions. Returns at once where out is empty.

@@ -20,7 +20,8 @@ def test_complex_arithmetic_runs_on_the_device(dtype, native):
     for f in (lambda p, q: p + q, lambda p, q: p - q, lambda p, q: p * q, lambda p, q: p / q, lambda p, q: p * (2 - 1j), lambda p, q: torch.add(p, q, alpha=1 + 2j),
               lambda p, q: -p, lambda p, q: p.reciprocal(), lambda p, q: p.exp(), lambda p, q: p.abs(), lambda p, q: p.conj() * q, lambda p, q: p.conj_physical(),
               lambda p, q: p == q, lambda p, q: p != q, lambda p, q: p.sum(), lambda p, q: p.mean(0), lambda p, q: p.real * q.imag, lambda p, q: p * q.real,
-              lambda p, q: torch.complex(p.real, q.imag.expand(5, 7)), lambda p, q: torch.full_like(p, 1 - 3j)):
+              lambda p, q: torch.complex(p.real, q.imag.expand(5, 7)), lambda p, q: torch.full_like(p, 1 - 3j),
+              lambda p, q: torch.where(p.real > 0, p, q), lambda p, q: p.clone().masked_fill_(p.imag < 0, 2j)):
         torch.testing.assert_close(f(x, y).cpu(), f(a, b))
 
 
