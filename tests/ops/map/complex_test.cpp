@@ -131,7 +131,8 @@ TEST(Complex, LambdasInPlaceAndOfMixedTensors) {
     ASSERT_EQ(made.sizes(), (Dims{4, 4}));
     const std::vector<std::complex<float>> got = made.to_host<std::complex<float>>();
     for (std::size_t i = 0; i < 16; ++i) {
-      const Z want = static_cast<double>(i / 4) * (a[i % 4] * std::conj(b[i % 4])) + Z(0, 1);
+      const std::size_t row = i / 4;
+      const Z want = static_cast<double>(row) * (a[i % 4] * std::conj(b[i % 4])) + Z(0, 1);
       EXPECT_LE(std::abs(Z(got[i].real(), got[i].imag()) - want), 4e-7 * (1 + 3 * std::abs(a[i % 4] * b[i % 4])));
     }
     const Tensor product = mul(x, y);
