@@ -78,9 +78,8 @@ DType promote_types(DType a, DType b) {
   if (small(a) || small(b))
     throw Error(ErrorCode::invalid_dtype, "promote_types",
                 fmt::format("dtypes must be of 16 bits and more, integers or boolean to promote, got {} and {}", name(a), name(b)));
-  auto partner = [](DType d) { return is_floating(d); };
   auto wide_unsigned = [](DType d) { return d == DType::u16 || d == DType::u32 || d == DType::u64; };
-  if ((wide_unsigned(a) && !partner(b)) || (wide_unsigned(b) && !partner(a)))
+  if ((wide_unsigned(a) && !is_floating(b)) || (wide_unsigned(b) && !is_floating(a)))
     throw Error(ErrorCode::invalid_dtype, "promote_types", fmt::format("u16, u32 and u64 must meet floats to promote, got {} and {}", name(a), name(b)));
   if (kind(a) < kind(b)) std::swap(a, b);  // afterwards a's kind is the later one of floating, integral, boolean, complex
   if (is_complex(a)) {

@@ -112,69 +112,64 @@ void apply(const at::Tensor& out, std::initializer_list<clutch::Tensor> inputs, 
   apply(wrap(out), inputs, f, numbers, captured);
 }
 
-/// The usual iterators with their lambda. `build` sets the iterator up over `out`.
-template <class F, class Build>
-at::Tensor& over_iterator(at::Tensor& out, F f, Numbers numbers, Build build) {
+/// The usual iterators with the arguments of pointwise(): a lambda and numbers, or a lambda and another for complex numbers. `build` sets the iterator up over
+/// `out`.
+template <class Build, class... Arguments>
+at::Tensor& over_iterator(at::Tensor& out, Build build, Arguments... arguments) {
   at::TensorIterator iterator;
   build(iterator);
-  pointwise(iterator, f, numbers);
+  pointwise(iterator, arguments...);
   return out;
 }
 template <class F>
 at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, Numbers numbers = {}) {
-  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_op(out, self); });
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_op(out, self); }, f, numbers);
+}
+template <class F, class G>
+at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, G of_complex) {
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_op(out, self); }, f, of_complex);
 }
 template <class F>
 at::Tensor& unary_float(at::Tensor& out, const at::Tensor& self, F f, Numbers numbers = {}) {
-  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_float_op(out, self); });
-}
-template <class F>
-at::Tensor& binary(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_op(out, self, other); });
-}
-template <class F>
-at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_float_op(out, self, other); });
-}
-template <class F>
-at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
-  return over_iterator(out, f, numbers, [&](at::TensorIterator& iterator) { iterator.build_borrowing_comparison_op(out, self, other); });
-}
-/// The same with a lambda for complex numbers.
-template <class F, class G>
-at::Tensor& unary(at::Tensor& out, const at::Tensor& self, F f, G of_complex) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_unary_op(out, self);
-  pointwise(iterator, f, of_complex);
-  return out;
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_float_op(out, self); }, f, numbers);
 }
 template <class F, class G>
 at::Tensor& unary_float(at::Tensor& out, const at::Tensor& self, F f, G of_complex) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_unary_float_op(out, self);
-  pointwise(iterator, f, of_complex);
-  return out;
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_unary_float_op(out, self); }, f, of_complex);
+}
+template <class F>
+at::Tensor& binary(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_op(out, self, other); }, f, numbers);
 }
 template <class F, class G>
 at::Tensor& binary(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_binary_op(out, self, other);
-  pointwise(iterator, f, of_complex);
-  return out;
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_op(out, self, other); }, f, of_complex);
+}
+template <class F>
+at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_float_op(out, self, other); }, f, numbers);
 }
 template <class F, class G>
 at::Tensor& binary_float(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_binary_float_op(out, self, other);
-  pointwise(iterator, f, of_complex);
-  return out;
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_binary_float_op(out, self, other); }, f, of_complex);
+}
+template <class F>
+at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, Numbers numbers = {}) {
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_comparison_op(out, self, other); }, f, numbers);
 }
 template <class F, class G>
 at::Tensor& comparison(at::Tensor& out, const at::Tensor& self, const at::Tensor& other, F f, G of_complex) {
-  at::TensorIterator iterator;
-  iterator.build_borrowing_comparison_op(out, self, other);
-  pointwise(iterator, f, of_complex);
-  return out;
+  return over_iterator(
+      out, [&](at::TensorIterator& iterator) { iterator.build_borrowing_comparison_op(out, self, other); }, f, of_complex);
 }
 template <class F>
 at::Tensor& ternary(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c, F f, Numbers numbers = {}) {

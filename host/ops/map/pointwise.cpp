@@ -98,43 +98,23 @@ class Pointwise {
 }  // namespace
 
 // In these lines x, or a and b, are the operands.
-#define CLUTCH_REAL_1(name, expression)             \
-  Pointwise op(#name, [](std::span<const Expr> v) { \
-    const Expr& x = v[0];                           \
-    return Expr(expression);                        \
-  })
-#define CLUTCH_COMPLEX_1(name, expression)        \
-  Pointwise op(                                   \
-      #name,                                      \
-      [](std::span<const Expr> v) {               \
-        const Expr& x = v[0];                     \
-        return Expr(expression);                  \
-      },                                          \
-      [](std::span<const ComplexExpr> v) {        \
-        const ComplexExpr& x = v[0];              \
-        return detail::ComplexResult(expression); \
-      })
-#define CLUTCH_REAL_2(name, expression)             \
-  Pointwise op(#name, [](std::span<const Expr> v) { \
-    const Expr &a = v[0], &b = v[1];                \
-    return Expr(expression);                        \
-  })
-#define CLUTCH_COMPLEX_2(name, expression)        \
-  Pointwise op(                                   \
-      #name,                                      \
-      [](std::span<const Expr> v) {               \
-        const Expr &a = v[0], &b = v[1];          \
-        return Expr(expression);                  \
-      },                                          \
-      [](std::span<const ComplexExpr> v) {        \
-        const ComplexExpr &a = v[0], &b = v[1];   \
-        return detail::ComplexResult(expression); \
-      })
+#define CLUTCH_OF_1(Value, Result, expression) \
+  [](std::span<const Value> v) {               \
+    const Value& x = v[0];                     \
+    return Result(expression);                 \
+  }
+#define CLUTCH_OF_2(Value, Result, expression) \
+  [](std::span<const Value> v) {               \
+    const Value &a = v[0], &b = v[1];          \
+    return Result(expression);                 \
+  }
+#define CLUTCH_REAL(of, name, expression) Pointwise op(#name, of(Expr, Expr, expression))
+#define CLUTCH_COMPLEX(of, name, expression) Pointwise op(#name, of(Expr, Expr, expression), of(ComplexExpr, detail::ComplexResult, expression))
 // `numbers`: REAL, or COMPLEX where the expression has a meaning for complex operands, too.
 #define CLUTCH_POINTWISE_1(name, numbers, expression)                                                    \
   namespace {                                                                                            \
   Pointwise& op_##name() {                                                                               \
-    static CLUTCH_##numbers##_1(name, expression);                                                       \
+    static CLUTCH_##numbers(CLUTCH_OF_1, name, expression);                                              \
     return op;                                                                                           \
   }                                                                                                      \
   }                                                                                                      \
@@ -155,7 +135,7 @@ class Pointwise {
 #define CLUTCH_POINTWISE_2(name, numbers, expression)                                                                     \
   namespace {                                                                                                             \
   Pointwise& op_##name() {                                                                                                \
-    static CLUTCH_##numbers##_2(name, expression);                                                                        \
+    static CLUTCH_##numbers(CLUTCH_OF_2, name, expression);                                                               \
     return op;                                                                                                            \
   }                                                                                                                       \
   }                                                                                                                       \
