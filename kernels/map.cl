@@ -48,7 +48,7 @@ static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS C
 #undef CLUTCH_DRAW
 #define CLUTCH_DRAW CLUTCH_DRAW_NEAR
 #define CHUNK_VECTORS (RANDOM_CHUNK_BLOCKS / WIDTH)
-static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     const ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
@@ -66,7 +66,7 @@ static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
   }
 }
 #else
-static inline void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_streaming CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
@@ -97,7 +97,7 @@ static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int co
     for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
-static inline void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
@@ -129,7 +129,7 @@ __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, in
 
 // The reference: any strides. Offsets of WIDTH elements are counted up from those of the first one.
 #ifdef CLUTCH_ENTRY_map_strided
-static inline void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
                                     CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
@@ -181,7 +181,7 @@ static inline void map_list_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_
     for (int l = 0; l < WIDTH; ++l) at[k][l] = spread[k] ? 0 : (IDX)i + l;
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 }
-static inline void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, MapListArgs args CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, MapListArgs args CLUTCH_EXTRA_PARAMS) {
   __global const uint2* chunks = (__global const uint2*)(words + args.row_count) + args.first_chunk;
   for (ulong c = group; c < args.chunk_count; c += groups) {
     const uint2 chunk = chunks[c];

@@ -91,7 +91,7 @@ __kernel void optim_step(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* s
 }
 #endif
 
-#if defined(CLUTCH_ENTRY_optim_norm) || defined(CLUTCH_ENTRY_optim_norm_total)
+#if defined(CLUTCH_ENTRY_optim_norm) || defined(CLUTCH_ENTRY_optim_norm_total) || defined(CLUTCH_ENTRY_optim_norms)
 #include "optim/norm.clh"
 #endif
 
@@ -168,12 +168,42 @@ __kernel void optim_norm_total(CLUTCH_PREDICATE __global uchar* norm, ulong norm
   }
   combine_all(all, item, items);
   if (item == 0) {
-    ACC total = CLUTCH_NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(all[0]) : all[0], scale;
+    ACC total = norm_of_sum(all[0]), scale;
     if (args.scaled) total = CLUTCH_DIV(total, (ACC) * (__global const float*)(scales + scales_offset));
     scale = CLUTCH_DIV(max_norm, total + (ACC)1e-6);
     *(__global ACC*)(norm + norm_offset) = total;
     *(__global float*)(factor + factor_offset) = (float)(scale > 1 ? (ACC)1 : scale);
   }
+}
+#endif
+
+#ifdef CLUTCH_ENTRY_optim_norms
+// A group for each tensor: the norm of its chunks, firsts[t] to firsts[t + 1], as of all in optim_norm_total.
+CLUTCH_INLINE void optim_norms_body(CLUTCH_ID_PARAMS, __global ACC* norms, __global const ACC* partial, __global const uint* firsts,
+                                    __global const float* scale, CLUTCH_LANES_MEMORY ACC* all, OptimNormsArgs args) {
+  for (ulong t = group; t < args.tensors; t += groups) {
+    const uint first = firsts[t], end = firsts[t + 1];
+    for (ulong l = item; l < CLUTCH_NORM_LANES; l += items) {
+      ACC sum = 0;
+      for (uint i = first + (uint)l; i < end; i += CLUTCH_NORM_LANES) sum = CLUTCH_COMBINE(sum, partial[i]);
+      all[l] = sum;
+    }
+    combine_all(all, item, items);
+    if (item == 0) norms[t] = args.scaled ? CLUTCH_DIV(norm_of_sum(all[0]), (ACC)*scale) : norm_of_sum(all[0]);
+#ifdef CLUTCH_GROUPED
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  }
+}
+
+__kernel void optim_norms(CLUTCH_PREDICATE __global uchar* norms, ulong norms_offset, __global const uchar* partial, ulong partial_offset,
+                          __global const uchar* firsts, ulong firsts_offset, __global const uchar* scales, ulong scales_offset,
+                          CLUTCH_ARGS(OptimNormsArgs, args)) {
+  CLUTCH_TAKE_ARGS(OptimNormsArgs, args)
+  CLUTCH_IF_PREDICATE
+  CLUTCH_LANES_MEMORY ACC all[CLUTCH_NORM_LANES];
+  optim_norms_body(CLUTCH_IDS, (__global ACC*)(norms + norms_offset), (__global const ACC*)(partial + partial_offset),
+                   (__global const uint*)(firsts + firsts_offset), (__global const float*)(scales + scales_offset), all, args);
 }
 #endif
 

@@ -103,15 +103,20 @@ static inline Step step_of(const PhiloxKeys* keys, ulong offset, ulong tile, ulo
 #endif
 
 #ifdef CLUTCH_ENTRY_random_uniform
-static inline void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC range, ACC low) {
+CLUTCH_INLINE void random_uniform_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC range, ACC low) {
   const PhiloxKeys keys = philox_keys(seed);
   RANDOM_WALK(n) {
     Step at = step_of(&keys, offset, tile, step);
     PhiloxBlocks w = at.words;
     ulong i = at.first;
+    // Words that constants name stay in an item's registers.
 #ifdef T_IS_F64
+#pragma unroll
     for (int k = 0; k < 2; ++k) store(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(unit_of(w.w[2 * k], w.w[2 * k + 1]), range, low));
 #else
+#if WIDTH < 8
+#pragma unroll
+#endif
     for (int k = 0; k < 4; ++k) store(out, i + RANDOM_CHUNK_BLOCKS * k, n, SCALE_ADD(CLUTCH_U_TO_VF(w.w[k] >> UNIT_SHIFT) * UNIT, range, low));
 #endif
   }
@@ -126,7 +131,7 @@ __kernel void random_uniform(CLUTCH_PREDICATE __global uchar* out, ulong out_off
 #endif
 
 #ifdef CLUTCH_ENTRY_random_normal
-static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC stddev, ACC mean) {
+CLUTCH_INLINE void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong n, ulong seed, ulong offset, ACC stddev, ACC mean) {
   const PhiloxKeys keys = philox_keys(seed);
   RANDOM_WALK(n) {
     Step at = step_of(&keys, offset, tile, step);
@@ -138,6 +143,9 @@ static inline void random_normal_body(CLUTCH_ID_PARAMS, __global uchar* out, ulo
     store(out, i, n, SCALE_ADD(r * c, stddev, mean));
     store(out, i + RANDOM_CHUNK_BLOCKS, n, SCALE_ADD(r * s, stddev, mean));
 #else
+#if WIDTH < 8
+#pragma unroll
+#endif
     for (int pair = 0; pair < 2; ++pair) {
       VF c, s = sincospi_f32(CLUTCH_I_TO_VF(CLUTCH_AS_VI(w.w[2 * pair + 1])) * 0x1p-31f, &c);
       VF r = sqrt_rn(-2.0f * log_f32(CLUTCH_U_TO_VF(w.w[2 * pair]) * 0x1p-32f + 0x1p-33f));

@@ -4,6 +4,7 @@
 #include "peers/bf16.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peers/omp_math.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <vector>
 
 namespace clutch::bench::omp {
 namespace {
@@ -180,6 +182,40 @@ bool rows_f32(std::string_view name, float* out, const float* x, long rows, long
       for (long j = 0; j < n; ++j) y[j] = (a[j] - mean) * factor;
     });
   return false;
+}
+
+void selective_scan_f32(float* y, const float* x, const float* delta, const float* gate, const float* a, const float* b, const float* c, const float* skip,
+                        long length, long channels, long states) {
+  constexpr long kLanes = 16;
+#pragma omp parallel for schedule(static)
+  for (long first = 0; first < channels; first += kLanes) {
+    const long count = std::min(kLanes, channels - first);
+    std::vector<float> rates(static_cast<std::size_t>(states * kLanes)), h(rates.size());
+    for (long n = 0; n < states; ++n)
+      for (long l = 0; l < count; ++l) rates[static_cast<std::size_t>(n * kLanes + l)] = a[(first + l) * states + n];
+    for (long t = 0; t < length; ++t) {
+      float step[kLanes] = {}, moved[kLanes] = {}, sum[kLanes] = {};
+      const long at = t * channels + first;
+#pragma omp simd
+      for (long l = 0; l < count; ++l) {
+        step[l] = std::log1p(std::exp(delta[at + l]));
+        moved[l] = step[l] * x[at + l];
+        sum[l] = skip[first + l] * x[at + l];
+      }
+      for (long n = 0; n < states; ++n) {
+        float* const state = h.data() + n * kLanes;
+        const float* const rate = rates.data() + n * kLanes;
+        const float of_b = b[t * states + n], of_c = c[t * states + n];
+#pragma omp simd
+        for (long l = 0; l < kLanes; ++l) {
+          state[l] = std::exp(step[l] * rate[l]) * state[l] + moved[l] * of_b;
+          sum[l] += state[l] * of_c;
+        }
+      }
+#pragma omp simd
+      for (long l = 0; l < count; ++l) y[at + l] = sum[l] * gate[at + l] / (1 + std::exp(-gate[at + l]));
+    }
+  }
 }
 
 }  // namespace clutch::bench::omp

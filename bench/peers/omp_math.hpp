@@ -18,4 +18,9 @@ void reduce_f32(std::string_view name, float* out, const float* x, long rows, lo
 /// softmax, log_softmax, layer_norm or rms_norm (without weights) of each row; false if there is no such loop.
 bool rows_f32(std::string_view name, float* out, const float* x, long rows, long columns);
 
+/// States of each channel along a sequence, contiguous as (length, channels), (channels, states), (length, states): y of selective_scan with softplus, skip
+/// and gate. Blocks of 16 channels in parallel, channels in lanes.
+void selective_scan_f32(float* y, const float* x, const float* delta, const float* gate, const float* a, const float* b, const float* c, const float* skip,
+                        long length, long channels, long states);
+
 }  // namespace clutch::bench::omp

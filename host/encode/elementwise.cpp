@@ -65,6 +65,13 @@ std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std:
   return last;
 }
 
+bool has_wide_offsets(std::initializer_list<const Tensor*> tensors) {
+  if (the_settings().index64.on()) return true;
+  constexpr std::int64_t kVector = 64;
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* t) { return t->defined() && last_offset(t->rank(), t->sizes().begin(), t->strides().begin()) + kVector >= INT32_MAX; });
+}
+
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes) {
   Dims result = Dims::filled(sizes.rank(), 0);
   int lead = sizes.rank() - tensor.rank();

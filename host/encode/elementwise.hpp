@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -58,6 +59,9 @@ ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOp
 
 /// Offset of the last element, in elements.
 std::int64_t last_offset(std::int64_t rank, const std::int64_t* size, const std::int64_t* stride);
+
+/// True if offsets in one of the tensors, or up to a vector past its last element, need 64 bits, or CLUTCH_INDEX64 asks for them. Undefined ones have none.
+bool has_wide_offsets(std::initializer_list<const Tensor*> tensors);
 
 /// Strides of `tensor` broadcast to `sizes`.
 Dims broadcast_strides(const Tensor& tensor, const Dims& sizes);

@@ -69,12 +69,18 @@ Encoder& Encoder::moves(double bytes) noexcept {
   return *this;
 }
 
+void Encoder::add_bytes(const Tensor& tensor, int times) noexcept {
+  const double bytes = detail::distinct_bytes(tensor) * times;
+  if (!launch_->states_bytes) launch_->cost.bytes += bytes;
+  (tensor.dtype() == DType::f64 || tensor.dtype() == DType::c128 ? launch_->bytes64 : launch_->other_bytes) += bytes;
+}
+
 Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* name) {
   check_tensor(tensor, "a tensor");
   recorder_->operand(stream_.impl(), *launch_, tensor, kind, name);
   if (detail::profiled() & detail::kProfileShapes) [[unlikely]]
     detail::note_shape(tensor);
-  if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(tensor) * (kind == Argument::Kind::inout ? 2 : 1);
+  add_bytes(tensor, kind == Argument::Kind::inout ? 2 : 1);
   return *this;
 }
 
@@ -100,7 +106,7 @@ Encoder& Encoder::table(TensorTable& table, std::span<const Tensor* const> tenso
   for (const Tensor* tensor : tensors)
     if (tensor) {
       check_tensor(*tensor, "a tensor");
-      if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(*tensor);
+      add_bytes(*tensor, 1);
     }
   recorder_->table(stream_.impl(), *launch_, state, tensors);
   return *this;
@@ -127,7 +133,7 @@ void Encoder::dispatch(const KernelHandle& handle, const Geometry& g) {
   }
   const auto& partition = stream_.impl()->partition();
   const Geometry geometry = partition && kernel.takes_any_groups() ? partition->within_units(g) : g;
-  launch_->kernel = handle, launch_->geometry = kernel.with_local(geometry);
+  launch_->kernel = handle, launch_->geometry = kernel.with_local(geometry), launch_->cost = launch_->whole_cost();
   recorder_->kernel(stream_.impl(), *launch_);
   detail::last_launch().note(handle.plan(), kernel.id(), geometry);
   detail::last_launch().cost += launch_->cost;
@@ -168,12 +174,11 @@ void Encoder::hand_over(detail::HostWork work, std::string_view plan) {
   if (!plan.empty()) work.plan = detail::Interned(plan);
   // Flops and bytes stated so far belong to the task.
   for (auto list : {work.inputs, work.outputs})
-    for (const Tensor& tensor : list)
-      if (!launch_->states_bytes) launch_->cost.bytes += detail::distinct_bytes(tensor);
-  work.cost = launch_->cost;
+    for (const Tensor& tensor : list) add_bytes(tensor, 1);
+  work.cost = launch_->whole_cost();
   recorder_->host(stream_.impl(), work);
   detail::last_launch().cost += work.cost;
-  launch_->cost = {}, launch_->states_bytes = false;
+  launch_->clear_cost();
   if (!plan.empty()) detail::last_launch().note(work.plan);
 }
 

@@ -122,6 +122,21 @@ GeneratorState Generator::state(const Stream& stream) const {
   return {static_cast<std::uint64_t>(words[detail::RANDOM_SEED]), static_cast<std::uint64_t>(words[detail::RANDOM_OFFSET])};
 }
 
+GeneratorGuard::GeneratorGuard(const Generator& generator, const Stream& stream) : generator_(generator) {
+  detail::OpName named("GeneratorGuard");
+  if (generator_.empty()) generator_ = default_generator({}, stream);
+  // The stream that is current now, also when another one is at the end of the scope.
+  stream_ = detail::resolve_stream(stream, generator_.impl()->runtime(), "GeneratorGuard");
+  state_ = generator_.state(stream_);
+}
+
+GeneratorGuard::~GeneratorGuard() {
+  try {
+    generator_.set_state(state_, stream_);
+  } catch (const Error&) {  // the stream tells its next caller
+  }
+}
+
 Generator default_generator(const Device& device, const Stream& stream) {
   detail::OpName named("default_generator");
   detail::Runtime& runtime = stream.empty() ? detail::runtime_for(device) : stream.impl()->runtime();

@@ -16,7 +16,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 thread_local int t_without = 0;
-thread_local const PluginImplementation* t_proved = nullptr;
+thread_local Proving* t_proved = nullptr;
 
 /// Written while plugins are loaded, which nobody reads before.
 std::vector<std::unique_ptr<PluginImplementation>>& all() {
@@ -46,7 +46,7 @@ const std::vector<std::unique_ptr<PluginImplementation>>& plugin_implementations
 
 WithoutPlugins::WithoutPlugins() noexcept { ++t_without; }
 WithoutPlugins::~WithoutPlugins() { --t_without; }
-Proving::Proving(const PluginImplementation& of) noexcept : former_(std::exchange(t_proved, &of)) {}
+Proving::Proving(const PluginImplementation& proved) noexcept : of(proved), former_(std::exchange(t_proved, this)) {}
 Proving::~Proving() { t_proved = former_; }
 
 bool is_of_op(const PluginImplementation& implementation, std::string_view op) {
@@ -69,16 +69,19 @@ bool has_plugin_implementations(std::string_view op) {
 bool by_plugin(std::string_view op, std::string_view forced, std::initializer_list<const void*> arguments, const Stream& stream) {
   if (t_without > 0) return false;
   need_plugins();
+  const std::span<const void* const> given(arguments.begin(), arguments.size());
   for (const auto& one : all()) {
-    if (one->op != op || (t_proved && one.get() != t_proved)) continue;
+    if (one->op != op || (t_proved && one.get() != &t_proved->of)) continue;
     const bool is_forced = !forced.empty() && one->name == forced;
-    if (!is_forced && (!forced.empty() || one->score <= 0)) continue;
-    const bool proves = t_proved != nullptr;
-    std::string why = proves ? std::string() : one->refusal(stream.device());
+    if (!t_proved && !is_forced && (!forced.empty() || one->score <= 0)) continue;
+    std::string why = t_proved ? std::string() : one->refusal(stream.device(), given);
     if (why.empty()) {
-      const WithoutPlugins within;
-      why = one->run(std::span(arguments.begin(), arguments.size()));
+      {
+        const WithoutPlugins within;
+        why = one->run(given);
+      }
       if (why.empty()) {
+        if (t_proved) t_proved->calls.insert(one->call_of(given));
         ran(*one);
         return true;
       }

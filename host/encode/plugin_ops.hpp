@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,10 @@ class PluginImplementation {
   std::int64_t score = 0;
   /// Runs it with the addresses of the out form's C++ arguments, in its order. Returns why it refuses them; empty if it ran. Errors: its own.
   virtual std::string run(std::span<const void* const> arguments) const = 0;
-  /// Why it is not used on the device: what its proof found at the first call. Empty if it passed.
-  virtual std::string refusal(const Device& device) const = 0;
+  /// What can be counted of a call's arguments: dtypes of tensors, enumerators, what is set and what is given: "f32 f32 f32 f32 order 1".
+  virtual std::string call_of(std::span<const void* const> arguments) const = 0;
+  /// Why it is not used for this call on the device: what its proof found at the first call, or that the proof had no such call. Empty if it passed.
+  virtual std::string refusal(const Device& device, std::span<const void* const> arguments) const = 0;
 };
 
 /// Whether it is one of an op, whose name may be that of its form in place or of its out form.
@@ -42,13 +45,15 @@ class WithoutPlugins {
 /// While it lives, ops of this thread take this implementation, which is being proved, by its name, and no other one.
 class Proving {
  public:
-  explicit Proving(const PluginImplementation& of) noexcept;
+  explicit Proving(const PluginImplementation& proved) noexcept;
   ~Proving();
   Proving(const Proving&) = delete;
   Proving& operator=(const Proving&) = delete;
+  const PluginImplementation& of;
+  std::set<std::string> calls;  ///< those that it took
 
  private:
-  const PluginImplementation* former_;
+  Proving* former_;
 };
 
 /// Whether plugins bring any for an op. Loads plugins.

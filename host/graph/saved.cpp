@@ -195,7 +195,7 @@ class Writer {
                              {"sizes", dims_json(use.sizes)},
                              {"strides", dims_json(use.strides)}});
     if (node.kind == GraphNodeKind::fill) row["pattern"] = node.pattern;
-    row["cost"] = {node.cost.flops, node.cost.bytes};
+    row["cost"] = {node.cost.flops, node.cost.bytes, node.cost.flops64};
     if (node.labels) {
       row["labels"] = json::array();
       for (const GraphLabel& label : *node.labels) row["labels"].push_back({{"name", label.name}, {"values", label.values}});
@@ -382,8 +382,9 @@ class Reader {
     }
     if (row.contains("cost")) {
       const auto cost = row.at("cost").get<std::vector<double>>();
-      if (cost.size() != 2 || !(cost[0] >= 0) || !(cost[1] >= 0)) damaged("a cost that is none");
-      node.cost = {cost[0], cost[1]};
+      // Those of f64 apart since 0.2.
+      if (cost.size() < 2 || cost.size() > 3 || !std::all_of(cost.begin(), cost.end(), [](double x) { return x >= 0; })) damaged("a cost that is none");
+      node.cost = {cost[0], cost[1], cost.size() == 3 ? cost[2] : 0};
     }
     if (row.contains("labels")) {
       auto labels = std::make_shared<std::vector<GraphLabel>>();

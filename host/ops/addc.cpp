@@ -147,8 +147,6 @@ void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Ar
 }
 
 void run(const Tensor& out, const Arguments& given, const Checked& c, const AddcOptions& options, const Stream& stream) {
-  const std::string_view op = given.op == AddcOp::quotient ? "addcdiv" : "addcmul";
-  if (by_plugin(op, options.implementation, {&out, given.input, given.tensor1, given.tensor2, &options, &stream}, stream)) return;
   // Operands of another dtype are cast first, since PyTorch's promotion rounds to the result's dtype.
   Arguments a = given;
   std::array<Tensor, 3> casts;
@@ -158,6 +156,8 @@ void run(const Tensor& out, const Arguments& given, const Checked& c, const Addc
       casts[i] = cast(**slots[i], c.dtype, {}, stream);
       *slots[i] = &casts[i];
     }
+  const std::string_view op = a.op == AddcOp::quotient ? "addcdiv" : "addcmul";
+  if (by_plugin(op, options.implementation, {&out, a.input, a.tensor1, a.tensor2, &options, &stream}, stream)) return;
   ElementwiseWalk<4> walk = walk_of<4>(
       c.sizes, {out.strides(), broadcast_strides(*a.input, c.sizes), broadcast_strides(*a.tensor1, c.sizes), broadcast_strides(*a.tensor2, c.sizes)});
   AddcProblem problem{c.dtype, a.op, options.order, walk.layout, walk.wide_index};

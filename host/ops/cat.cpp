@@ -212,11 +212,22 @@ void check_device(const Tensor& out, const Runtime& runtime, const char* op) {
     throw Error(ErrorCode::device_mismatch, op, "the output must be of the tensors' device and context, got one of another");
 }
 
+/// Joins by a plugin's cat(), which gets tensors of the result's dtype that have elements. False if none takes them.
+bool joined_by_plugin(const Tensor& out, const Joined& j, const CatOptions& options, const Stream& stream) {
+  if (!has_plugin_implementations("cat") || out.numel() == 0) return false;
+  std::vector<Tensor> tensors;
+  for (const Tensor& t : j.tensors)
+    if (t.numel() > 0) tensors.push_back(t.to(j.dtype, {}, stream));
+  const std::span<const Tensor> list(tensors);
+  return by_plugin("cat", options.implementation, {&out, &list, &j.dim, &options, &stream}, stream);
+}
+
 void join_into(const Tensor& out, const Joined& j, const CatOptions& options, const Stream& given, const char* op) {
   check_out(out, j.sizes, j.dtype, "out", op);
   check_device(out, *j.runtime, op);
   for (const Tensor& t : j.tensors) check_apart(out, t, op);
   const Stream stream = resolve_stream(given, *j.runtime, op);
+  if (op == std::string_view("cat") && joined_by_plugin(out, j, options, stream)) return;
   std::vector<Tensor> parts;
   std::int64_t at = 0;
   for (const Tensor& t : j.tensors) parts.push_back(out.slice(j.dim, at, at + t.sizes()[j.dim])), at += t.sizes()[j.dim];

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace clutch { inline namespace v0 {
 namespace detail {
@@ -125,6 +126,8 @@ void fill(const Tensor& self, Number value, const FillOptions& options, const St
   Stream stream = resolve_stream(given, runtime, "fill_");
   check_implementation(options.implementation, "fill_", kImplementations);
   if (self.numel() == 0) return;
+  if constexpr (std::is_same_v<Number, double>)
+    if (by_plugin("fill_", options.implementation, {&self, &value, &options, &stream}, stream)) return;
   ElementwiseWalk<1> walk = walk_of<1>(self.sizes(), {self.strides()});
   DType alike = dtype_of_size(self.dtype());
   if (walk.layout != Layout::contiguous || options.implementation == kImplementations[1].name) walk.layout = Layout::strided;

@@ -139,17 +139,49 @@ std::string fits_lanes(const DeviceTraits& traits, const FlexProblem& p) {
 std::string fits_wide(const DeviceTraits& traits, const FlexProblem& p) {
   return row_tuning(traits).local != 1 ? std::string(kNeedsVectors) : fits_lanes(traits, p);
 }
-/// A work-item of flex_lanes' gradients needs some 200 KB of private memory. Among devices with several work-items in a group only simulators provide this.
-std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
-  if (std::string why = fits_lanes(traits, p); !why.empty()) return why;
+/// True if flex_lanes and flex_split read keys and values in the tensors.
+bool reads_in_place(const FlexProblem& p, bool split) { return p.direct && (p.dtype == DType::f32 || p.dtype == DType::f64 || split); }
+/// Keys of a block of flex_split. If keys are read in place, long contiguous reads of keys and then of values, which memory serves fast (128 KiB of f32); if
+/// they are loaded first, as many as stay in the L1 cache until they are used (16 KiB).
+int split_keys(const FlexClass& c, bool direct) { return std::max((direct ? 32768 : 4096) / c.most, 16); }
+int tile_vectors(const FlexClass& c) { return c.tile_vectors + c.tile_vectors % 2; }
+
+/// The arrays of a work-item of flex_lanes or flex_split in bytes (kernels/flex/forward.clh, split.clh), where vectors have 16: on devices whose groups have
+/// several items.
+std::uint64_t private_bytes(const FlexProblem& p, bool split) {
+  constexpr std::uint64_t kVector = 16, kVectors = 2, kPadding = 16;
+  const FlexClass& c = kFlexClasses[p.size_class];
+  const bool direct = reads_in_place(p, split);
+  const std::uint64_t size = p.dtype == DType::f64 ? 8 : 4, most = static_cast<std::uint64_t>(c.most);
+  const auto keys = static_cast<std::uint64_t>(split ? split_keys(c, direct) : c.keys);
+  const auto rows = static_cast<std::uint64_t>(split_rows(c)), vectors = static_cast<std::uint64_t>(tile_vectors(c));
+  const std::uint64_t loaded = direct ? 0 : 2 * keys * (most + kPadding) * size;
+  return loaded + (split ? rows * (2 * most + keys) * size : kVector * (2 * vectors * (most + 1) + keys * kVectors));
+}
+
+/// Reason why a device refuses the private memory of flex_lanes or flex_split; empty if it accepts. Where groups have several items, compilers give an item up
+/// to 128 KiB, of which these kernels use some for other numbers. Gradients need some 200 KB. Simulators provide all of it.
+std::string refuses_private(const DeviceTraits& traits, const FlexProblem& p, bool split) {
+  if (row_tuning(traits).local == 1 || traits.simulator) return {};
+  constexpr std::uint64_t kMost = 127;
   const bool gradients = p.part == FlexPart::backward || p.part == FlexPart::keys || p.part == FlexPart::sums;
-  return gradients && row_tuning(traits).local != 1 && !traits.simulator
-             ? "needs some 200 KB of private memory for each work-item, the device has groups of several"
-             : "";
+  const std::uint64_t needs = gradients ? 200 : (private_bytes(p, split) + 1023) / 1024;
+  return needs > kMost
+             ? fmt::format("a work-item of a group must need at most {} KiB of private memory, got some {} KiB, where the device has groups of several", kMost,
+                           needs)
+             : std::string();
+}
+std::string fits_forced_lanes(const DeviceTraits& traits, const FlexProblem& p) {
+  std::string why = fits_lanes(traits, p);
+  return why.empty() ? refuses_private(traits, p, false) : why;
 }
 constexpr std::string_view kNoGradients = "the pass must be the forward one, got gradients";
 std::string fits_split(const DeviceTraits& traits, const FlexProblem& p) {
   return p.part != FlexPart::forward ? std::string(kNoGradients) : fits_lanes(traits, p);
+}
+std::string fits_forced_split(const DeviceTraits& traits, const FlexProblem& p) {
+  std::string why = fits_split(traits, p);
+  return why.empty() ? refuses_private(traits, p, true) : why;
 }
 
 /// Tiles of flex_tiles*: rows and columns of a work-group, its work-items along both, the elements loaded into local memory at a time, and the shares of
@@ -238,7 +270,7 @@ constexpr std::array<Implementation<FlexProblem>, 6> kImplementations{{
     {"flex_tiles", of_groups<fits_tiles>},
     {"flex_items", computes},
 }};
-constexpr std::array<Implementation<FlexProblem>, 6> kForced{{{"flex_split", fits_split},
+constexpr std::array<Implementation<FlexProblem>, 6> kForced{{{"flex_split", fits_forced_split},
                                                               {"flex_lanes", fits_forced_lanes},
                                                               {"flex_tiles_split", fits_tiles_split},
                                                               {"flex_matrix", fits_flex_matrix},
@@ -321,13 +353,11 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   const int tile_rows = c.tile_vectors * plan.tuning.width;
   plan.tuning.tile = static_cast<std::uint64_t>(tile_rows);
-  const bool direct = p.direct && (p.dtype == DType::f32 || wide || plan.entry == "flex_split");
-  // KEYS of few queries: if keys are read in place, long contiguous reads of keys and then of values, which memory serves fast (128 KiB of f32); if they are
-  // loaded first, as many as stay in the L1 cache until they are used (16 KiB).
+  const bool split = plan.entry == "flex_split", direct = reads_in_place(p, split);
   d.set("CLUTCH_DIRECT", direct)
       .set("CLUTCH_DMAX", c.most)
-      .set("CLUTCH_KEYS", plan.entry == "flex_split" ? std::max((direct ? 32768 : 4096) / c.most, 16) : c.keys)
-      .set("CLUTCH_TILE_VECTORS", c.tile_vectors + c.tile_vectors % 2)
+      .set("CLUTCH_KEYS", split ? split_keys(c, direct) : c.keys)
+      .set("CLUTCH_TILE_VECTORS", tile_vectors(c))
       .set("CLUTCH_S_BYTES", static_cast<std::int64_t>(bytes_for(p.dtype, 1)))
       .set("CLUTCH_SPLIT_ROWS", split_rows(c))
       .set("CLUTCH_ROWS", many ? 8 : 4)

@@ -26,7 +26,7 @@ constexpr const char* kOp = "index";
 
 /// A tensor of indices, which masks were made into, and the dimension that it counts along.
 struct Counted {
-  Tensor index;
+  Tensor indices;
   int dim;
 };
 
@@ -128,8 +128,8 @@ class IndexWalk {
     begin_ = before, end_ = before + static_cast<int>(counted.size());
     std::vector<Dims> shapes;
     for (const Counted& c : counted) {
-      shapes.push_back(c.index.sizes());
-      indices_.push_back(c.index);
+      shapes.push_back(c.indices.sizes());
+      indices_.push_back(c.indices);
     }
     shape_ = broadcast_shapes(shapes, kOp);
     for (int d = 0; d < begin_; ++d) sizes.push_back(of_view[d]);

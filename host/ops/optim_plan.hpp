@@ -31,6 +31,7 @@ struct OptimProblem {
 enum class OptimAid : std::uint8_t {
   norm_chunks,
   norm_total,
+  norms,
   scale,
   unscale,  ///< multiplies by the inverse of a scale, and notes gradients that are not finite
   check,    ///< only notes gradients that are not finite

@@ -383,8 +383,11 @@ ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
 }
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
-  check_implementation(options.implementation, "reduce", kImplementations);
+  // sum() itself, which plugins may implement.
+  const bool is_sum = r.op == Reduce::sum && given.size() == 1 && f.body() == identity(f.input_dtype(0)).body();
+  check_implementation(options.implementation, is_sum ? "sum" : "reduce", kImplementations);
   if (r.n == 0) return;
+  if (is_sum && r.m > 0 && by_plugin("sum", options.implementation, {&out, given.data(), &options, &stream}, stream)) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
   Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};

@@ -488,6 +488,11 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
 }
 
 }  // namespace
+
+Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
+  return *validate(outputs, f, inputs, options).runtime;
+}
+
 }  // namespace detail
 
 std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {

@@ -8,6 +8,9 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// Checks a call of rowwise(), of rowwise_out() where there are outputs, and computes nothing. Errors: theirs.
+Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options);
+
 inline constexpr int kMaxTotals = ROWWISE_TOTALS;
 inline constexpr int kMaxRowwiseOperands = 12;
 static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);

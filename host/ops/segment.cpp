@@ -9,7 +9,6 @@
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
-#include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
 #include <array>
@@ -170,8 +169,6 @@ Geometry entries_geometry(const Runtime& runtime, const BuiltPlan& plan, std::ui
   return item_geometry(by_entry(runtime.traits()) ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
 }
 
-bool reaches(const Tensor& t) { return last_offset(2, t.sizes().begin(), t.strides().begin()) + 64 >= INT32_MAX; }
-
 }  // namespace
 
 void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations); }
@@ -196,7 +193,7 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                    .self = s.self_rows,
                    .has_first = s.firsts.defined()};
   p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1 && self.strides()[1] == 1) || features == 1;
-  p.wide_index = the_settings().index64.on() || reaches(data) || reaches(target) || reaches(self);
+  p.wide_index = has_wide_offsets({&data, &target, &self});
   const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(features) * (entries + n), n);
@@ -291,7 +288,7 @@ Tensor segment_dots(const Tensor& given_x, const Tensor& given_data, const Tenso
                    .has_columns = true,
                    .stage = SegmentStage::dots,
                    .has_first = firsts.defined()};
-  p.wide_index = the_settings().index64.on() || reaches(x) || reaches(data);
+  p.wide_index = has_wide_offsets({&x, &data});
   const BuiltPlan& plan = dots_plan(runtime, p, helper_of(forced, kDotGroups, "segment_dots"));
   std::uint64_t chunk = rows_of_chunk(plan, features * (entries + n), n);
   Encoder encoder(stream, op);
@@ -321,7 +318,7 @@ Tensor segment_first(const Segments& s, const Tensor& given_result, DType rounde
   auto entries = static_cast<std::uint64_t>(columns.numel());
   SegmentProblem p{.dtype = data.dtype(), .offset = offsets.dtype(), .column = columns.dtype(), .has_columns = true, .has_values = s.values.defined()};
   p.stage = SegmentStage::first, p.result = rounded;
-  p.wide_index = the_settings().index64.on() || reaches(data) || reaches(out);
+  p.wide_index = has_wide_offsets({&data, &out});
   Runtime& runtime = out.storage()->runtime();
   const BuiltPlan& plan = plan_for(runtime, "segment", p, helper_of(forced, kFirstGroups, "segment_first"));
   const auto panel = std::uint64_t{SEGMENT_ABREAST} * static_cast<std::uint64_t>(plan.tuning.width), tasks = n * ((features + panel - 1) / panel);

@@ -2,6 +2,7 @@
 #include "ops/traced.hpp"
 #include "runtime/storage.hpp"
 
+#include <clutch/foreach.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 
@@ -179,6 +180,23 @@ std::vector<DType> traced_dtypes(std::span<const Tensor> inputs, std::string_vie
   for (const Tensor& t : inputs) {
     if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
     dtypes.push_back(lowers && t.dtype() == DType::f64 ? DType::f32 : detail::compute_dtype(t.dtype(), op));
+  }
+  return dtypes;
+}
+
+std::vector<DType> traced_dtypes(std::span<const std::span<const Tensor>> lists, std::string_view op) {
+  std::vector<DType> dtypes;
+  for (const auto& list : lists) {
+    if (list.empty()) throw Error(ErrorCode::invalid_argument, op, "a list must have a tensor, got an empty one");
+    for (const Tensor& t : list) {
+      if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
+      const DType traced = detail::compute_dtype(t.dtype(), op);
+      if (&t == list.data()) dtypes.push_back(traced);
+      if (traced != dtypes.back())
+        throw Error(ErrorCode::invalid_dtype, op,
+                    fmt::format("tensors of a list must be traced alike, got {} and {}, which are traced as {} and {}", name(list[0].dtype()), name(t.dtype()),
+                                name(dtypes.back()), name(traced)));
+    }
   }
   return dtypes;
 }

@@ -54,8 +54,10 @@ inline constexpr char kPathSeparator = ';';
 inline constexpr char kPathSeparator = ':';
 #endif
 
-/// True if a folder of the environment's PATH has a program of that name. POSIX: a PATH that is not set has none, as LLVM looks for programs.
-bool is_in_search_path(const char* program);
+/// The program of that name in the first folder of the environment's PATH that has one, else empty. POSIX: a PATH that is not set has none, as LLVM looks for
+/// programs.
+std::filesystem::path in_search_path(const char* program);
+inline bool is_in_search_path(const char* program) { return !in_search_path(program).empty(); }
 
 struct ProgramRun {
   enum class End {

@@ -79,17 +79,17 @@ std::filesystem::path file_of(void (*function)()) {
   return info.dli_fname;
 }
 
-bool is_in_search_path(const char* program) {
+std::filesystem::path in_search_path(const char* program) {
   const char* path = std::getenv("PATH");
   std::string_view left = path ? path : "";
   while (!left.empty()) {
     const std::string_view folder = left.substr(0, left.find(kPathSeparator));
-    const std::filesystem::path file = std::filesystem::path(folder) / program;
+    std::filesystem::path file = std::filesystem::path(folder) / program;
     struct stat status {};
-    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return true;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return file;
     left.remove_prefix(std::min(folder.size() + 1, left.size()));
   }
-  return false;
+  return {};
 }
 
 ProgramRun run_program(const std::filesystem::path& program, const std::vector<std::string>& arguments, Keep keep,

@@ -101,9 +101,11 @@ fs::path file_of(void (*function)()) {
   return file_of_module(module);
 }
 
-bool is_in_search_path(const char* program) {
+fs::path in_search_path(const char* program) {
   std::array<wchar_t, MAX_PATH + 1> found{};
-  return ::SearchPathW(nullptr, fs::path(program).c_str(), L".exe", MAX_PATH, found.data(), nullptr) != 0;
+  const DWORD length = ::SearchPathW(nullptr, fs::path(program).c_str(), L".exe", static_cast<DWORD>(found.size()), found.data(), nullptr);
+  // A longer one is there all the same.
+  return length == 0 ? fs::path() : length < found.size() ? fs::path(found.data()) : fs::path(program);
 }
 
 ProgramRun run_program(const fs::path& program, const std::vector<std::string>& arguments, Keep keep, std::optional<std::chrono::milliseconds> limit) {

@@ -209,15 +209,19 @@ class CLUTCH_API TensorTable {
 ///   device alone.
 /// Bytes: of memory that must be read and written, each element of an operand once; elements that a stride of 0 repeats
 ///   are one.
+/// Flops64: of the flops those in f64: all of a command most of whose operands' bytes are of f64 or c128.
 struct Cost {
   double flops = 0;
   double bytes = 0;
+  double flops64 = 0;
 
   Cost& operator+=(const Cost& other) noexcept {
-    flops += other.flops, bytes += other.bytes;
+    flops += other.flops, bytes += other.bytes, flops64 += other.flops64;
     return *this;
   }
-  friend Cost operator-(const Cost& a, const Cost& b) noexcept { return {a.flops - b.flops, a.bytes - b.bytes}; }
+  friend Cost operator-(const Cost& a, const Cost& b) noexcept {
+    return {a.flops - b.flops, a.bytes - b.bytes, a.flops64 - b.flops64};
+  }
 };
 
 /// The one vocabulary in which ops say what to run. Arguments are bound by position, in the kernel's order; dispatch()
@@ -293,6 +297,7 @@ class CLUTCH_API Encoder {
   Encoder& bind(const Tensor& tensor, Argument::Kind kind, const char* name);
   Encoder& bind_bytes(const void* bytes, std::size_t size, const char* type, const char* name);
   void check_tensor(const Tensor& tensor, const char* what) const;
+  void add_bytes(const Tensor& tensor, int times) noexcept;
   void hand_over(detail::HostWork work, std::string_view plan);
   friend Encoder& detail::bind_args_in_memory(Encoder& encoder, const void* args, std::size_t size, const char* name);
 

@@ -57,6 +57,25 @@ class CLUTCH_API Generator {
 /// The default generator of the stream's context (empty stream: the device's current one). Made at its first use, with
 /// kDefaultSeed.
 CLUTCH_API Generator default_generator(const Device& device = {}, const Stream& stream = {});
+/// Restores a generator's state at the end of its scope, so that draws within it change none behind it; guards nest.
+/// Streams: the state is read and set in the order of the stream, which draws within the scope must be in, too.
+/// Waits: the constructor, as Generator::state(). The destructor does not; what fails then shows on the stream.
+/// Errors: those of Generator::state().
+/// Source: torch.random.fork_rng (PyTorch 2.12).
+class CLUTCH_API GeneratorGuard {
+ public:
+  /// An empty Generator is the stream's default one: default_generator({}, stream).
+  explicit GeneratorGuard(const Generator& generator = {}, const Stream& stream = {});
+  ~GeneratorGuard();
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+
+ private:
+  Generator generator_;
+  Stream stream_;
+  GeneratorState state_;
+};
+
 /// Seeds the device's default generator. Never waits.
 CLUTCH_API void manual_seed(std::uint64_t seed, const Device& device = {}, const Stream& stream = {});
 

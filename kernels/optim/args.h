@@ -75,6 +75,12 @@ typedef struct OptimTotalArgs {
   clutch_u32 scaled;       // 1: the norm is divided by grad_scale
 } OptimTotalArgs;
 
+// Arguments of optim_norms.
+typedef struct OptimNormsArgs {
+  clutch_u32 tensors;
+  clutch_u32 scaled;  // 1: norms are divided by grad_scale
+} OptimNormsArgs;
+
 // Arguments of optim_schedule.
 typedef struct OptimScheduleArgs {
   clutch_u32 rate_count;  // number of learning rates

@@ -28,7 +28,10 @@ TIES = {
                        "host/ops/flex/paged_cache.cpp": "PagedCache has a header of its own, include/clutch/paged_cache.hpp",
                        "tests/ops/flex/sdpa_test.cpp": "", "tests/ops/flex/varlen_test.cpp": "", "tests/ops/flex/multi_head_test.cpp": "",
                        "tests/ops/flex/paged_cache_test.cpp": ""}, gone="PagedCache"),
-    "map": Ties(left={"host/ops/map/pointwise.cpp": "its functions and operators are those of include/clutch/pointwise.hpp; one of your own is a lambda there"}),
+    "map": Ties(left={"host/ops/map/complex.cpp": "its functions and operators are those of include/clutch/complex.hpp, and call map()",
+                      "host/ops/map/list.cpp": "foreach_map() is of include/clutch/foreach.hpp",
+                      "host/ops/map/pointwise.cpp": "its functions and operators are those of include/clutch/pointwise.hpp; one of your own is a lambda there",
+                      "tests/ops/map/complex_test.cpp": "", "tests/ops/map/list_test.cpp": ""}),
     "matmul": Ties(gone=r"\bsparse::|matmul_sparse|\bis_sparse\b", why="products with 2:4 matrices: sparse24 calls them and packs for them"),
     "reduce": Ties(gone=r"\b(?:segment|scatter)_reduce"),
     "rowwise": Ties(left={"host/ops/rowwise/nn.cpp": "its layers are those of include/clutch/nn.hpp; one of your own is a function of a few lines there"},
@@ -241,8 +244,9 @@ def main():
     missing_names = {name for _, name in missing}
     defined_names = {name for path in sources for _, name in definitions(texts[path])}
     gone = [ties.gone] if ties.gone else []
+    traced = set(re.findall(FUNCTION, read("include/clutch/expr.hpp"), re.M))  # what has such a name may be a function of traced values
     for space, name in missing:
-        if name not in defined_names:
+        if name not in defined_names | traced:
             gone.append(rf"\b{space}::{name}\b" if space else rf"(?<![\w:.>]){name}\(")
     if gone:
         gone = re.compile("|".join(gone))
@@ -316,13 +320,14 @@ def main():
                 shared_names.update(re.findall(FUNCTION, read(path), re.M))
     if ties.adopted:
         shared_names -= set(ties.adopted[1])
-    own, macros = set(), set()
+    own, macros, entries = set(), set(), set()
     for path, text in texts.items():
         if path.endswith((".hpp", ".h")) and not path.startswith("tests/ops"):
             own |= declared(text)
             macros.update(re.findall(r"^#define (\w+)", text, re.M))
         elif path.endswith(".cl"):
-            own.update(re.findall(r"__kernel[^(;]* ([a-z]\w*)\(", text))
+            entries.update(re.findall(r"__kernel[^(;]* ([a-z]\w*)\(", text))
+    own |= entries
     # Overloads of shared functions keep their name where their own types tell them apart.
     own -= shared_names | {"select", "launch", "operator", "if", "defined"}
     own |= set(re.findall(r"^CLUTCH_API (?:Tensor|void) (\w+)\(", texts[public], re.M))
@@ -344,6 +349,8 @@ def main():
         return new_pascal + word if word[0].isupper() else f"{new}_{word}"
 
     table = {word: renamed(word) for word in own | {f"register_{old}"}}
+    # Entries that have the name of a shared function: theirs where kernels declare them and where text names them.
+    alike = {word: renamed(word) for word in entries & shared_names}
     for text in texts.values():
         table.update({word: renamed(word) for word in WORD.findall(text) if forms.match(word) and word not in shared_words})
     spaces = set(re.findall(r"\bnamespace (\w+)", texts[public]))
@@ -364,12 +371,14 @@ def main():
         if os.path.basename(path) != os.path.basename(to):
             ends[os.path.basename(path)] = os.path.basename(to)
 
-    def copied(line):
+    def copied(line, is_kernel):
         def name(match):
             word, before, after = match.group(0), line[:match.start()], line[match.end():]
             entry = word.removeprefix("CLUTCH_ENTRY_")
             if entry != word:
-                return "CLUTCH_ENTRY_" + table.get(entry, entry)
+                return "CLUTCH_ENTRY_" + table.get(entry, alike.get(entry, entry))
+            if word in alike:
+                return alike[word] if is_kernel or before.endswith('"') and after.startswith('"') else word
             if match.group("path"):
                 return word if after.startswith(">  // as it is") else ends.get(word, word)
             if line.startswith("#include"):
@@ -389,7 +398,8 @@ def main():
                 return word
             if word in enumerators and ("enum " in line or not before.strip() and after.startswith(",")):
                 return word
-            if space and space.group(1)[0].isupper() and word[0].islower() and not after.startswith("("):
+            # Members: fields, enumerators, and functions of classes that are not the op's.
+            if space and space.group(1)[0].isupper() and word[0].islower() and (not after.startswith("(") or space.group(1) not in table):
                 return word
             return table.get(word, word)
 
@@ -399,7 +409,7 @@ def main():
         if path.startswith("bench/"):  # rows have the names of what they measure
             text = re.sub(r"\.name = (?=fmt::format|row_name|\")", f'.name = std::string("{new}/") + ', text)
         os.makedirs(os.path.dirname(places[path]), exist_ok=True)
-        text = "\n".join(copied(line) for line in text.split("\n")).replace(">  // as it is", ">")
+        text = "\n".join(copied(line, path.startswith("kernels/")) for line in text.split("\n")).replace(">  // as it is", ">")
         if path.startswith("tests/ops/") and path.endswith(".cpp") and f"{new}" not in "".join(re.findall("^#include .*", text, re.M)):
             text = text.replace("#include ", f"#include <clutch/ops/{new}.hpp>\n#include ", 1)
         with open(places[path], "w", encoding="utf-8") as file:

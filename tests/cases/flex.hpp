@@ -406,7 +406,7 @@ struct FlexCase {
        "const long line = line_of(&args, &span, b, h) + begin / 2, query"},
       {"flex_tiles_dq", Edit::offset, "store_rows(dq, line * args.e,", "store_rows(dq, line * args.e + 1,"},
       {"flex_tiles_dq", Edit::arithmetic, "(*product * factor - delta)", "(*product * factor + delta)"},
-      {"flex_tiles_dkv", Edit::tail, "if (row_of(item, i) >= count) continue;", "if (row_of(item, i) + 1 >= count) continue;"},
+      {"flex_tiles_dkv", Edit::tail, "if (row_of(item, i) >= count) return;", "if (row_of(item, i) + 1 >= count) return;"},
       {"flex_tiles_dkv", Edit::stride, "query = span.q_at + x;", "query = span.q_at + x / 2;"},
       {"flex_tiles_dkv", Edit::offset, "store_rows(dv, to * args.ev,", "store_rows(dv, to * args.ev + 1,"},
       {"flex_tiles_dkv", Edit::arithmetic, "factor[i] = scale;\n    store_rows(dk,", "factor[i] = 2 * scale;\n    store_rows(dk,"},

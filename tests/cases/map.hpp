@@ -123,7 +123,9 @@ struct MapCase {
   }
 
   static std::vector<Problem> problems(std::uint64_t seed) {
-    std::vector<Problem> all{list_problem(DType::f32, seed + 20), list_problem(DType::bf16, seed + 30)};
+    std::vector<Problem> all;
+    all.push_back(list_problem(DType::f32, seed + 20));
+    all.push_back(list_problem(DType::bf16, seed + 30));
     auto operand = [&](DType dtype, const Dims& sizes, const Dims& strides, std::uint64_t k) {
       return Operand{dtype, sizes, strides, model::make_values(static_cast<std::size_t>(numel(sizes)), dtype, seed + k)};
     };
@@ -180,7 +182,7 @@ struct MapCase {
 
   static constexpr Mutation kMutations[] = {
       {"map_contiguous", Edit::stride, "++word, i += RANDOM_CHUNK_BLOCKS)", "++word, i += RANDOM_CHUNK_BLOCKS + WIDTH)"},
-      {"map_contiguous", Edit::arithmetic, "turn & 2 ? near->words.w[2] : near->words.w[0]", "turn & 2 ? near->words.w[0] : near->words.w[2]"},
+      {"map_contiguous", Edit::arithmetic, "turn & 2 ? w2 : w0", "turn & 2 ? w0 : w2"},
       {"map_strided", Edit::arithmetic, "== (VUL)0ul ? r.w[0] : r.w[2], odd", "== (VUL)0ul ? r.w[2] : r.w[0], odd"},
       {"map_list", Edit::tail, "(int)(end - tail) CLUTCH_BUFFER_NAMES", "(int)(end - tail) - 1 CLUTCH_BUFFER_NAMES"},
       {"map_list", Edit::stride, "items * WIDTH) {\n      CLUTCH_EXPRESSION(LOAD_LISTED", "items * 2 * WIDTH) {\n      CLUTCH_EXPRESSION(LOAD_LISTED"},

@@ -107,19 +107,17 @@ struct MatmulCase {
       }
       return raw;
     };
-    // Of these and of 2:4 problems what the epilogue reads is not whole, so that no result is a zero, whose sign relu() leaves open.
-    const bool is_sparse = entry.starts_with("matmul_sparse");
-    auto beside_values = [&](std::int64_t count, DType type, std::uint64_t from) {
-      return is_sparse || matrix ? model::make_values(static_cast<std::size_t>(count), type, from, false) : values(count, type, from);
-    };
+    // What the epilogue reads is not whole, so that no result is a zero, whose sign relu() leaves open.
     const DType beside = of_a == DType::f64 ? DType::f64 : DType::f32;
+    auto beside_values = [&](std::int64_t count, std::uint64_t from) { return model::make_values(static_cast<std::size_t>(count), beside, from, false); };
     p.inputs.push_back({of_a, {s.batch, s.m, s.k}, strides(s.m, s.k, s.a_transposed), values(s.batch * s.m * s.k, of_a, seed)});
     p.inputs.push_back({of_b, {matrices, s.k, s.n}, strides(s.k, s.n, s.b_transposed), values(matrices * s.k * s.n, of_b, seed + 1)});
     p.inputs.push_back({result, {s.batch, s.m, s.n}, {}, values(s.batch * s.m * s.n, result, seed + 2)});
-    p.inputs.push_back({beside, {s.n}, {}, beside_values(s.n, beside, seed + 3)});
-    p.inputs.push_back({beside, {s.m, 1}, {}, beside_values(s.m, beside, seed + 4)});
+    p.inputs.push_back({beside, {s.n}, {}, beside_values(s.n, seed + 3)});
+    p.inputs.push_back({beside, {s.m, 1}, {}, beside_values(s.m, seed + 4)});
     p.output = {result, {s.batch, s.m, s.n}, {}, p.inputs[2].raw};
     if (s.aligned) p.inputs[0].lead = p.inputs[1].lead = p.output.lead = 64;
+    const bool is_sparse = entry.starts_with("matmul_sparse");
     if (is_sparse) prune(p.inputs[0], s.k);
     fill(s, p);
     if (is_sparse) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -220,6 +221,28 @@ struct OptimCase {
     return p;
   }
 
+  /// The norm of each of some tensors, one without elements, divided by a scale.
+  static Problem norms_problem(DType dtype, std::uint64_t seed) {
+    const std::vector<std::int64_t> sizes{5, 0, 8200, 64, 2 * 8192 + 77};
+    const std::int64_t count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    Problem p{.name = std::string(name(dtype)), .entry = "optim_norms", .is_helper = true};
+    p.inputs = {{dtype, {count}, {}, model::make_values(static_cast<std::size_t>(count), dtype, seed, false)},
+                {DType::f32, {1}, {}, std::vector<std::uint8_t>(4)}};
+    model::store_at(p.inputs[1].raw.data(), 0, DType::f32, 4);
+    p.output = {DType::f32, {static_cast<std::int64_t>(sizes.size())}, {}, std::vector<std::uint8_t>(4 * sizes.size())};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const float mine =
+          norm<float>(optim::NormType::two, dtype, p.inputs[0].raw.data() + at * static_cast<std::size_t>(bits(dtype)) / 8, std::span(&sizes[i], 1));
+      model::store_at(p.output.raw.data(), i, DType::f32, static_cast<double>(mine / 4));
+      at += static_cast<std::size_t>(sizes[i]);
+    }
+    p.run = [sizes](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      optim::grad_norms_out(out, cut(in[0], sizes), {.grad_scale = in[1]}, stream);
+    };
+    return p;
+  }
+
   /// Three scalers: one whose last number was found, one that grows, one that goes on.
   static Problem update_problem() {
     constexpr std::int64_t kFound = 3, kRow = 2 + kFound;
@@ -268,6 +291,7 @@ struct OptimCase {
         norm_problem("optim_norm", DType::f32, seed + 4),
         norm_problem("optim_norm_total", DType::bf16, seed + 5),
         norm_problem("optim_scale", DType::f32, seed + 6),
+        norms_problem(DType::bf16, seed + 9),
         update_problem(),
         schedule_problem(),
         problem("adamw f32", {.kind = Kind::adam, .weight_decay = 0.01, .decoupled = true}, DType::f32, seed),
@@ -294,7 +318,11 @@ struct OptimCase {
       {"optim_norm_total", Edit::tail, "i < args.chunk_count; i += CLUTCH_NORM_LANES", "i + 1 < args.chunk_count; i += CLUTCH_NORM_LANES"},
       {"optim_norm_total", Edit::stride, "i += CLUTCH_NORM_LANES) sum = CLUTCH_COMBINE", "i += 2 * CLUTCH_NORM_LANES) sum = CLUTCH_COMBINE"},
       {"optim_norm_total", Edit::offset, "uint i = (uint)l;", "uint i = (uint)l / 2;"},
-      {"optim_norm_total", Edit::arithmetic, "CLUTCH_NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(all[0])", "CLUTCH_NORM == OPTIM_NORM_TWO ? (all[0])"},
+      {"optim_norm_total", Edit::arithmetic, "CLUTCH_NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(sum)", "CLUTCH_NORM == OPTIM_NORM_TWO ? (sum)"},
+      {"optim_norms", Edit::tail, "i < end; i += CLUTCH_NORM_LANES) sum", "i + 1 < end; i += CLUTCH_NORM_LANES) sum"},
+      {"optim_norms", Edit::stride, "CLUTCH_COMBINE(sum, partial[i])", "CLUTCH_COMBINE(sum, partial[i / 2])"},
+      {"optim_norms", Edit::offset, "uint i = first + (uint)l;", "uint i = (uint)l;"},
+      {"optim_norms", Edit::arithmetic, "CLUTCH_NORM == OPTIM_NORM_TWO ? CLUTCH_SQRT(sum)", "CLUTCH_NORM == OPTIM_NORM_TWO ? (sum)"},
       {"optim_scale", Edit::tail, "i < end; i += items) {\n      ACC x", "i + 1 < end; i += items) {\n      ACC x"},
       {"optim_scale", Edit::stride, "(ulong)chunk.y * CLUTCH_CHUNK", "(ulong)chunk.y * (CLUTCH_CHUNK / 2)"},
       {"optim_scale", Edit::offset, "table_at(&table, at)", "table_at(&table, 0)"},

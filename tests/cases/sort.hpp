@@ -168,7 +168,7 @@ struct SortCase {
       {"sort_tiles", Edit::arithmetic, "swaps ? high : low", "low"},
       {"sort_tile_merge", Edit::tail, "tiles = (longest + TILE - 1) / TILE;", "tiles = longest / TILE;"},
       {"sort_tile_merge", Edit::stride, "(line * read + 2 * r) * sort_stride(keep, span)", "(line * read + r) * sort_stride(keep, span)"},
-      {"sort_tile_merge", Edit::offset, "b_first = begin - a_first;", "b_first = begin - a_first + 1;"},
+      {"sort_tile_merge", Edit::offset, "b_first = begin - a_first;", "b_first = begin - a_first - (begin > a_first);"},
       {"sort_tile_merge", Edit::arithmetic, "own[k] = takes_b ? of_b : of_a;", "own[k] = of_a;"},
   };
 };

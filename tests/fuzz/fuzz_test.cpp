@@ -123,16 +123,22 @@ TEST(Fuzz, Snapshots) {
   MemorySnapshot snapshot{.segments = {{.address = 1ull << 32,
                                         .total_size = 2048,
                                         .allocated_size = 512,
+                                        .pool = {0, 3},
                                         .blocks = {{1ull << 32, 512, 500, "active_allocated", "a"}, {(1ull << 32) + 512, 1536, 0, "inactive", ""}}}}};
   snapshot.device_traces.push_back({{.action = "alloc", .address = 7, .size = 300, .label = "b"},
                                     {.action = "free_requested", .address = 7, .size = 300},
                                     {.action = "free_completed", .address = 7, .size = 300},
+                                    {.action = "segment_free", .address = 7, .size = 2048},
                                     {.action = "alloc", .address = 1ull << 32, .size = 500, .label = "a"}});
   fuzz({detail::pickle_of(snapshot)}, std::string_view("\x80\x02}](uetKMJX.Nhq\x94\0", 18), [](const std::string& text) {
     const MemorySnapshot read = clutch_memory::snapshot_of(detail::read_pickle(std::as_bytes(std::span(text)), "fuzz"));
     for (std::size_t device = 0; device < read.device_traces.size(); ++device) {
-      const auto result = clutch_memory::replay(clutch_memory::steps_of(read, device), {}, {.page = 4096});
+      const std::vector<clutch_memory::TraceStep> steps = clutch_memory::steps_of(read, device);
+      const auto result = clutch_memory::replay(steps, {}, {.page = 4096});
       ASSERT_LE(result.requested_peak, result.reserved_peak);
+      const AllocatorSettings growing = detail::parse_allocator_settings("expandable_segments:True,garbage_collection_threshold:0.5");
+      constexpr std::uint64_t kLimit = 8 << 20;
+      ASSERT_LE(clutch_memory::replay(steps, growing, {.page = 4096, .reservable = 64 << 20, .limit = kLimit}).reserved_peak, kLimit);
     }
     (void)detail::page_of(read);
   });

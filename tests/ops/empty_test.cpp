@@ -36,6 +36,16 @@ std::vector<Named> named_calls(const Device& d) {
       {"split_copy", [=](auto& i, auto n) { split_copy(rows(n), std::vector<std::int64_t>{n}, 0, {.implementation = i}); }},
       {"foreach_copy_", [=](auto& i, auto n) { foreach_copy_(std::vector{rows(n)}, std::vector{rows(n)}, {.implementation = i}); }},
       {"cumsum", [=](auto& i, auto n) { cumsum(rows(n), 1, {.implementation = i}); }},
+      {"selective_scan",
+       [=](auto& i, auto n) {
+         const Tensor x = full({1, n, 2}, 1, {.device = d}), b = full({1, n, 3}, 1, {.device = d});
+         selective_scan(x, x, zeros({2, 3}, {.device = d}), b, b, {.implementation = i});
+       }},
+      {"selective_scan_backward",
+       [=](auto& i, auto n) {
+         const Tensor x = full({1, n, 2}, 1, {.device = d}), b = full({1, n, 3}, 1, {.device = d});
+         selective_scan_backward({x, {}}, x, x, zeros({2, 3}, {.device = d}), b, b, {.implementation = i});
+       }},
       {"group_by", [=](auto& i, auto n) { group_by(zeros({n}, {.dtype = DType::i64, .device = d}), 3, {.implementation = i}); }},
       {"sort", [=](auto& i, auto n) { sort(rows(n), 1, {.implementation = i}); }},
       {"argsort", [=](auto& i, auto n) { argsort(rows(n), 0, {.implementation = i}); }},

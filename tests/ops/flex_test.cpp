@@ -623,6 +623,23 @@ TEST(Flex, SelectionByTraitsAlone) {
   // What an item of the gradients' lanes holds is a core's cache, which no item of a group has.
   for (detail::FlexPart part : {detail::FlexPart::sums, detail::FlexPart::backward})
     EXPECT_EQ(code_of([&] { detail::select(cpu, {.part = part}, "flex_lanes"); }), ErrorCode::not_supported);
+  // Nor do compilers give an item of a group more than 128 KiB: 193 KB of f64, 264 KB of long rows, less of keys that are read in place.
+  cpu.fp64 = true;
+  auto takes = [&](const detail::FlexProblem& p, std::string_view entry) { return code_of([&] { detail::select(cpu, p, entry); }) == ErrorCode::ok; };
+  EXPECT_TRUE(takes({}, "flex_lanes"));
+  EXPECT_FALSE(takes({.dtype = DType::f64}, "flex_lanes"));
+  EXPECT_TRUE(takes({.dtype = DType::f64, .direct = true}, "flex_lanes"));
+  EXPECT_FALSE(takes({.size_class = 4}, "flex_lanes"));
+  EXPECT_TRUE(takes({.dtype = DType::f64}, "flex_split"));
+  EXPECT_FALSE(takes({.dtype = DType::f64, .size_class = 4}, "flex_split"));
+  EXPECT_TRUE(takes({.dtype = DType::bf16, .size_class = 4, .direct = true}, "flex_split"));
+  try {
+    detail::select(cpu, {.dtype = DType::f64}, "flex_lanes");
+  } catch (const Error& e) {
+    EXPECT_NE(std::string_view(e.what()).find("at most 127 KiB of private memory, got some 189 KiB"), std::string_view::npos) << e.what();
+  }
+  cpu.simulator = true;
+  EXPECT_TRUE(takes({.dtype = DType::f64}, "flex_lanes"));
 }
 
 }}  // namespace clutch::testing

@@ -210,6 +210,19 @@ TEST(OutForms, OfRows) {
         const nn::RmsNormGradients back = nn::rms_norm_backward(g, x, rms.rrms, w);
         expect_same("rms_norm_backward", List{back.x, back.weight}, [&](const List& o) { nn::rms_norm_backward_out({o[0], o[1]}, g, x, rms.rrms, w); });
       }
+      if (dtype != DType::f64) {
+        const Tensor sequence = numbers(device, {2, 5, 33}, 8, dtype), step = numbers(device, {2, 5, 33}, 9, dtype), rates = numbers(device, {33, 3}, 10),
+                     shared = numbers(device, {2, 5, 3}, 11, dtype), skip = numbers(device, {33}, 12), start = numbers(device, {2, 33, 3}, 13);
+        const SelectiveScanOptions o{.skip = skip, .gate = step, .delta_bias = skip, .delta_softplus = true, .initial_state = start};
+        const SelectiveScanResult scan = selective_scan(sequence, step, rates, shared, shared, o);
+        expect_same("selective_scan", List{scan.y, scan.state}, [&](const List& l) {
+          selective_scan_out({l[0], l[1]}, sequence, step, rates, shared, shared, o);
+        });
+        const SelectiveScanGradients to = selective_scan_backward(scan, sequence, step, rates, shared, shared, o);
+        expect_same("selective_scan_backward", List{to.x, to.delta, to.a, to.b, to.c, to.skip, to.gate, to.delta_bias, to.initial_state}, [&](const List& l) {
+          selective_scan_backward_out({l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7], l[8]}, scan, sequence, step, rates, shared, shared, o);
+        });
+      }
       const Tensor target = from_host<std::int64_t>({0, 32, 5, 5, 7, 9}, device);
       for (nn::Reduction reduction : {nn::Reduction::mean, nn::Reduction::none}) {
         const nn::CrossEntropyOptions o{.reduction = reduction, .label_smoothing = 0.1};
@@ -272,6 +285,7 @@ TEST(OutForms, OfProducts) {
                 [&](const List& o) { linalg::eigh_backward_out({.grad_a = o[0], .gauge = o[1]}, of_w, of_v, pairs.w, pairs.v); });
     const List all{x, g};
     const optim::GradNorm norm = optim::grad_norm(all, 1);
+    expect_same("grad_norms", List{optim::grad_norms(all)}, [&](const List& o) { optim::grad_norms_out(o[0], all); });
     expect_same("grad_norm", List{norm.norm, norm.factor}, [&](const List& o) { optim::grad_norm_out({.norm = o[0], .factor = o[1]}, all, 1); });
   }
 }

@@ -91,6 +91,49 @@ TEST(Random, TheDefaultGeneratorIsOnePerDevice) {
   }
 }
 
+TEST(Random, AGuardGivesTheStateBack) {
+  CLUTCH_EACH_DEVICE(device) {
+    const DeviceGuard current(device);
+    const Generator own(device, 11), usual = default_generator(device);
+    const auto draw = [&](const Generator& generator, const Stream& stream = {}) {
+      return rand({100}, {.device = device, .generator = generator}, stream).to_host<float>(stream);
+    };
+    draw(own), draw(usual);
+    const GeneratorState of_own = own.state(), of_usual = usual.state();
+    const std::vector<float> next_own = draw(own), next_usual = draw(usual);
+    own.set_state(of_own), usual.set_state(of_usual);
+    try {
+      const GeneratorGuard outer(own), inner;
+      usual.manual_seed(5);
+      draw(own), draw(usual);
+      {
+        const GeneratorGuard nested(own);
+        own.manual_seed(6);
+        draw(own);
+      }
+      EXPECT_EQ(own.state().seed, 11u);
+      EXPECT_GT(own.state().offset, of_own.offset) << "the inner guard gives back what it found";
+      throw std::runtime_error("leaves the scope");
+    } catch (const std::runtime_error&) {
+    }
+    EXPECT_EQ(own.state(), of_own);
+    EXPECT_EQ(usual.state(), of_usual);
+    EXPECT_EQ(draw(own), next_own);
+    EXPECT_EQ(draw(usual), next_usual);
+    // The stream is the one of the begin, whichever is current at the end.
+    const Stream stream(device), other(device);
+    own.set_state(of_own, stream);
+    {
+      const StreamGuard first(stream);
+      std::optional<GeneratorGuard> guard(std::in_place, own);
+      draw(own, stream);
+      const StreamGuard second(other);
+      guard.reset();
+    }
+    EXPECT_EQ(own.state(stream), of_own);
+  }
+}
+
 TEST(Random, MomentsAndBounds) {
   CLUTCH_EACH_DEVICE(device) {
     constexpr int n = 1 << 18;

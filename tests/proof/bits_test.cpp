@@ -131,6 +131,15 @@ void reductions(Calls& c) {
       const Tensor x = normal(d, {13, 5, 2100}, 20, t);
       return Tensors{logsumexp(x, {.dims = {-1}}), logsumexp(x, {.dims = {0, 1}}), logsumexp(x)};
     });
+    if (t != DType::f64)
+      c.same(fmt::format("selective_scan {}", name(t)), [=](const Device& d) {
+        const Tensor x = normal(d, {2, 70, 37}, 27, t), step = normal(d, {2, 70, 37}, 28, t), a = -clutch::abs(normal(d, {37, 16}, 29, DType::f32)),
+                     b = normal(d, {2, 70, 16}, 30, t), skip = normal(d, {37}, 31, DType::f32);
+        const SelectiveScanOptions o{.skip = skip, .gate = step, .delta_bias = skip, .delta_softplus = true};
+        const SelectiveScanResult r = selective_scan(x, step, a, b, b, o);
+        const SelectiveScanGradients g = selective_scan_backward(r, x, step, a, b, b, o);
+        return Tensors{r.y, r.state, g.x, g.delta, g.a, g.b, g.c, g.skip, g.gate, g.delta_bias};
+      });
     for (std::int64_t length : {17, 1000, 5003}) {
       auto input = [=](const Device& d) { return normal(d, {19, length}, 22, t); };
       auto grad = [=](const Device& d) { return normal(d, {19, length}, 23, t); };

@@ -128,6 +128,21 @@ TEST(LesserDevice, EveryOpRunsOrSaysWhichTraitIsMissing) {
   }
 }
 
+TEST(LesserDevice, DtypesAreSupportedWhereTheirCastsRun) {
+  for (const bool fp64 : {true, false}) {
+    const LesserTwin fresh(fp64 ? 0u : std::uint32_t{fault::kNoFp64});
+    const Tensor x = full({3}, 1, {.device = fresh.device()});
+    for (const DType dtype : {DType::f64, DType::c128, DType::c64, DType::f16, DType::u64, DType::f8e8m0fnu, DType::f4e2m1}) {
+      const ErrorCode code = code_of([&] { EXPECT_EQ(cast(cast(x, dtype), DType::f32).to_host<float>(), (std::vector<float>{1, 1, 1})) << dtype; });
+      EXPECT_EQ(fresh.device().supports(dtype), code == ErrorCode::ok) << dtype << (fp64 ? ": " : " without fp64: ") << name(code);
+      EXPECT_EQ(code_of([&] { empty({3}, {.dtype = dtype, .device = fresh.device()}); }), ErrorCode::ok) << dtype << " can be stored all the same";
+    }
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32,
+                              DType::i64, DType::boolean})
+      EXPECT_TRUE(fresh.device().supports(dtype)) << dtype;
+  }
+}
+
 TEST(LesserDevice, SdpaListsWhyEachBackendRefuses) {
   const LesserTwin fresh(fault::kNoFp64);
   const Tensor x = empty({1, 1, 4, 8}, {.dtype = DType::f64, .device = fresh.device()});
@@ -537,6 +552,17 @@ const std::vector<Long>& long_calls() {
        [](const Device& d) {
          return cumsum(numbers({70000, 9}, d), 0);
        }},
+      {"selective_scan",
+       [](const Device& d) {
+         const Tensor x = numbers({1, 1000, 3}, d), b = numbers({1, 1000, 2}, d);
+         return selective_scan(x, x, numbers({3, 2}, d), b, b).y;
+       }},
+      {"selective_scan of a long sequence",
+       [](const Device& d) {
+         const Tensor x = numbers({1, 9000, 3}, d), b = numbers({1, 9000, 2}, d);
+         return selective_scan(x, x, numbers({3, 2}, d), b, b).y;
+       },
+       true},
       {"sum", [](const Device& d) { return sum(numbers({1 << 20}, d)); }},
       {"sum of columns",
        [](const Device& d) {

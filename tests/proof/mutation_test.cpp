@@ -63,8 +63,7 @@ TEST(Mutations, EachEditsATextThatIsThere) {
   for (const cases::OpRow& row : cases::op_rows())
     for (const Mutation& m : row.mutations) {
       const detail::KernelText& kernel = detail::find_kernel_text(row.stem, m.entry);
-      // A lambda's text is printed later.
-      if (kernel.text.find(m.from) == std::string_view::npos && kernel.text.find("expression.clh") != std::string_view::npos) continue;
+      if (m.from.starts_with("VF v") && kernel.text.find("expression.clh") != std::string_view::npos) continue;  // of a lambda's text, which is printed later
       EXPECT_NE(kernel.text.find(m.from), std::string_view::npos)
           << "tests/cases/" << row.stem << ".hpp: " << m.entry << ", " << name(m.edit) << ": " << m.from;
       EXPECT_NE(m.from, m.to) << m.entry;

@@ -192,23 +192,6 @@ void run_lists(Lists outputs, const ExprFunction& f, Lists inputs, Runtime& runt
 
 }}  // namespace detail
 
-std::vector<DType> traced_dtypes(std::span<const std::span<const Tensor>> lists, std::string_view op) {
-  std::vector<DType> dtypes;
-  for (const auto& list : lists) {
-    if (list.empty()) throw Error(ErrorCode::invalid_argument, op, "a list must have a tensor, got an empty one");
-    for (const Tensor& t : list) {
-      if (!t.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
-      const DType traced = detail::compute_dtype(t.dtype(), op);
-      if (&t == list.data()) dtypes.push_back(traced);
-      if (traced != dtypes.back())
-        throw Error(ErrorCode::invalid_dtype, op,
-                    fmt::format("tensors of a list must be traced alike, got {} and {}, which are traced as {} and {}", name(list[0].dtype()), name(t.dtype()),
-                                name(dtypes.back()), name(traced)));
-    }
-  }
-  return dtypes;
-}
-
 std::vector<std::vector<Tensor>> foreach_map(const ExprFunction& f, std::span<const std::span<const Tensor>> inputs, const MapOptions& options,
                                              const Stream& given) {
   detail::OpName named("foreach_map");

@@ -22,6 +22,7 @@ struct Aid {
 };
 constexpr Aid kAids[] = {{"optim_norm"},
                          {"optim_norm_total"},
+                         {"optim_norms"},
                          {"optim_scale", OPTIM_SCALES_BY_FACTOR, 0},
                          {"optim_scale", OPTIM_SCALES_BY_INVERSE, 1},
                          {"optim_scale", OPTIM_SCALES_NOT, 1},
@@ -50,10 +51,10 @@ KernelPlan select(const DeviceTraits& traits, const OptimAidProblem& p, std::str
 // validate ----------------------------------------------------------------------------------------------------------
 
 void GradientList::set(std::span<const Tensor> grads, const char* op) {
-  entries_.clear();
-  std::vector<std::size_t> numbers;
+  entries_.clear(), numbers_.clear();
+  given_ = grads.size();
   for (std::size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) entries_.push_back(&grads[i]), numbers.push_back(i);
+    if (grads[i].defined()) entries_.push_back(&grads[i]), numbers_.push_back(i);
   if (entries_.empty()) throw Error(ErrorCode::invalid_argument, op, "there must be a gradient, got none");
   runtime_ = &common_runtime(entries_, op);
   dtype_ = entries_[0]->dtype();
@@ -68,7 +69,7 @@ void GradientList::set(std::span<const Tensor> grads, const char* op) {
       throw Error(ErrorCode::invalid_shape, op,
                   fmt::format("a gradient must be contiguous, got {} with strides {}", to_string(t.sizes()), to_string(t.strides())));
     same = same && sizes_[i] == t.numel();
-    memory_.set_gradient(i, t, numbers[i]);
+    memory_.set_gradient(i, t, numbers_[i]);
   }
   if (same) return;
   sizes_.clear();
@@ -110,22 +111,26 @@ void GradientList::each_part(Encoder& encoder, TensorTable& table, const BuiltPl
   }
 }
 
+void GradientList::of_chunks(Encoder& encoder, TensorTable& table, NormType type, const Tensor& partial) {
+  const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, type, OptimAid::norm_chunks}, {});
+  each_part(
+      encoder, table, plan, {.flops = 2, .passes = 1}, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); }, [] {});
+}
+
 optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& options, bool scales, const Stream& stream, const char* op) {
   if (!(max_norm >= 0)) throw Error(ErrorCode::invalid_argument, op, fmt::format("max_norm must be at least 0, got {}", max_norm));
   memory_.set_written({}, op);
   memory_.check(scales, std::array{MemoryRange(options.grad_scale, "grad_scale")}, op);
   const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;
   auto plan_of = [&](OptimAid aid) -> const BuiltPlan& { return plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, aid}, {}); };
-  const BuiltPlan &partial_plan = plan_of(OptimAid::norm_chunks), &total_plan = plan_of(OptimAid::norm_total);
+  const BuiltPlan& total_plan = plan_of(OptimAid::norm_total);
   place(stream);
   const std::int64_t count = chunks_.first.back();
   Encoder encoder(stream, op);
   Tensor partial = encoder.scratch({std::max<std::int64_t>(count, 1)}, real);
   optim::GradNorm result{empty({1}, {.dtype = real, .device = stream.device()}, stream), empty({1}, {.device = stream.device()}, stream)};
   TensorTable& table = scales ? written_ : read_;
-  each_part(
-      encoder, table, partial_plan, {.flops = 2, .passes = 1}, [&](std::int64_t from, std::int64_t n) { encoder.output(partial.slice(0, from, from + n)); },
-      [] {});
+  of_chunks(encoder, table, options.norm_type, partial);
   encoder.output(result.norm, "norm").output(result.factor, "factor").input(partial);
   encoder.input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
   bind_args(encoder, OptimTotalArgs{static_cast<std::uint32_t>(count), options.grad_scale.defined()});
@@ -136,6 +141,29 @@ optim::GradNorm GradientList::norm(double max_norm, const optim::ClipOptions& op
     each_part(
         encoder, table, plan_of(OptimAid::scale), {.flops = 1, .passes = 2}, [&](std::int64_t, std::int64_t) { encoder.input(result.factor); },
         [&] { encoder.input(result.factor, "factor"); });
+  return result;
+}
+
+Tensor GradientList::norms(const optim::ClipOptions& options, const Stream& stream, const char* op) {
+  memory_.set_written({}, op);
+  memory_.check(false, std::array{MemoryRange(options.grad_scale, "grad_scale")}, op);
+  const DType real = dtype_ == DType::f64 ? DType::f64 : DType::f32;
+  const BuiltPlan& plan = plan_for(*runtime_, "optim_aid", OptimAidProblem{dtype_, options.norm_type, OptimAid::norms}, {});
+  place(stream);
+  // Gradients that are not there have no chunks.
+  std::vector<std::int32_t> firsts;
+  for (std::size_t i = 0, number = 0; number <= given_; ++number) {
+    firsts.push_back(static_cast<std::int32_t>(chunks_.first[i]));
+    if (i < entries_.size() && numbers_[i] == number) ++i;
+  }
+  const Tensor begins = from_host(firsts, {static_cast<std::int64_t>(firsts.size())}, stream.device(), stream);
+  Tensor result = empty({static_cast<std::int64_t>(given_)}, {.dtype = real, .device = stream.device()}, stream);
+  Encoder encoder(stream, op);
+  Tensor partial = encoder.scratch({std::max<std::int64_t>(chunks_.first.back(), 1)}, real);
+  of_chunks(encoder, read_, options.norm_type, partial);
+  encoder.output(result).input(partial).input(begins).input(options.grad_scale.defined() ? options.grad_scale : partial, "grad_scale");
+  bind_args(encoder, OptimNormsArgs{static_cast<std::uint32_t>(given_), options.grad_scale.defined()});
+  encoder.dispatch(plan.kernel, tile_geometry(static_cast<std::uint64_t>(given_), plan.tuning.local));
   return result;
 }
 
@@ -178,6 +206,19 @@ void grad_norm_out(const GradNorm& out, std::span<const Tensor> grads, double ma
 Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options, const Stream& stream) {
   detail::OpName named("optim::clip_grad_norm_");
   return norm_of(grads, max_norm, options, true, stream, "optim::clip_grad_norm_").norm;
+}
+
+Tensor grad_norms(std::span<const Tensor> grads, const ClipOptions& options, const Stream& stream) {
+  constexpr const char* kOp = "optim::grad_norms";
+  detail::OpName named(kOp);
+  detail::check_device_scalar(options.grad_scale, 1, "grad_scale", kOp);
+  detail::GradientList list;
+  list.set(grads, kOp);
+  return list.norms(options, detail::resolve_stream(stream, list.runtime(), kOp), kOp);
+}
+void grad_norms_out(const Tensor& out, std::span<const Tensor> grads, const ClipOptions& options, const Stream& stream) {
+  detail::OpName named("optim::grad_norms_out");
+  detail::store(out, grad_norms(grads, options, stream), "optim::grad_norms", stream);
 }
 
 }  // namespace optim

@@ -45,10 +45,9 @@ Tensor by_parts(const char* name, Reduce op, const Tensor* out, const Tensor& x,
   ReduceOptions of_parts = options;
   of_parts.dtype = {};
   if (out) {
-    reduce_out(
-        real(*out), op, [](Expr v) { return v; }, {real(x)}, of_parts, stream);
-    reduce_out(
-        imag(*out), op, [](Expr v) { return v; }, {imag(x)}, of_parts, stream);
+    const Tensor re = real(*out), im = imag(*out);
+    by_name(name, op, &re, real(x), of_parts, stream);
+    by_name(name, op, &im, imag(x), of_parts, stream);
     return *out;
   }
   return complex(by_name(name, op, nullptr, real(x), of_parts, stream), by_name(name, op, nullptr, imag(x), of_parts, stream), stream);

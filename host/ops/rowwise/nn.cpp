@@ -2,8 +2,10 @@
 // Row-wise ops of neural networks, composed of rowwise, reduce and map.
 #include <clutch/nn.hpp>
 
+#include "encode/plugin_ops.hpp"
 #include "expr/node.hpp"
 #include "ops/out_form.hpp"
+#include "ops/rowwise_plan.hpp"
 #include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
@@ -59,6 +61,17 @@ auto softmax_of = [](Row& row, Expr x) {
   Expr e = exp(x - row.max(x));
   return e * (1 / row.sum(e));
 };
+/// softmax() by a plugin, into `out`, or into a new tensor if that is undefined; undefined if none takes it.
+Tensor softmax_by_plugin(Tensor out, const Tensor& x, int dim, const Stream& given) {
+  constexpr std::string_view kOp = "nn::softmax";
+  if (!detail::has_plugin_implementations(kOp)) return {};
+  const std::span<const Tensor> outputs(&out, out.defined() ? 1 : 0);
+  detail::Runtime& runtime = detail::check_rowwise(outputs, traced_once("softmax", {x}, 0, softmax_of), {&x, 1}, {.dims = {dim}});
+  if (x.numel() == 0) return {};
+  const Stream stream = detail::resolve_stream(given, runtime, kOp);
+  if (!out.defined()) out = empty(x.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
+  return detail::by_plugin(kOp, {}, {&out, &x, &dim, &stream}, stream) ? out : Tensor();
+}
 auto log_softmax_of = [](Row& row, Expr x) {
   Expr centered = x - row.max(x);
   return centered - log(row.sum(exp(centered)));
@@ -98,10 +111,12 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax");
+  if (Tensor made = softmax_by_plugin({}, x, dim, stream); made.defined()) return made;
   return by_rows("softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_out");
+  if (out.defined() && softmax_by_plugin(out, x, dim, stream).defined()) return;
   rowwise_out(std::span(&out, 1), traced_once("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {

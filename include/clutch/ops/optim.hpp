@@ -267,6 +267,16 @@ CLUTCH_API void grad_norm_out(const GradNorm& out, std::span<const Tensor> grads
 /// Errors: invalid_overlap besides, if gradients share memory.
 CLUTCH_API Tensor clip_grad_norm_(std::span<const Tensor> grads, double max_norm, const ClipOptions& options = {},
                                   const Stream& stream = {});
+/// Norm of each gradient, one after another, f32 (f64 for f64 gradients): 0 of undefined ones and of those without
+/// elements.
+/// Shapes: gradients as grad_norm(); the result has one dimension.
+/// Dtypes, Determinism, Accuracy, Launches and Errors: as grad_norm(), whose bits a gradient alone has.
+/// Stream: never waits.
+/// Source: torch._foreach_norm of PyTorch 2.12, whose results have the gradients' dtype.
+CLUTCH_API Tensor grad_norms(std::span<const Tensor> grads, const ClipOptions& options = {}, const Stream& stream = {});
+/// Into the caller's tensor, of this dtype.
+CLUTCH_API void grad_norms_out(const Tensor& out, std::span<const Tensor> grads, const ClipOptions& options = {},
+                               const Stream& stream = {});
 
 struct GradScalerOptions {
   double init_scale = 65536;

@@ -111,8 +111,8 @@ TEST(FlexMatrixGradients, RandomNumbersKeepTheBound) {
             << call.name << " of " << name(dtype) << ": d" << what << " at " << i << ", " << is[i] << " for " << exact[i];
         nearest = std::max(nearest, std::fabs(is[i] - exact[i]) / most[i]);
       }
-      // A bound that nothing comes near would notice nothing.
-      EXPECT_GT(nearest, 0x1p-7) << call.name << " of " << name(dtype) << ": d" << what;
+      // A bound that nothing comes near would notice nothing. That of f32 is of scores whose products are all rounded the same way.
+      EXPECT_GT(nearest, dtype == DType::f32 ? 0x1p-10 : 0x1p-7) << call.name << " of " << name(dtype) << ": d" << what;
     };
     expect("q", got.q, want.q, bounds.q), expect("k", got.k, want.k, bounds.k), expect("v", got.v, want.v, bounds.v);
   });

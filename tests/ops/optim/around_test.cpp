@@ -38,6 +38,17 @@ TEST(Optim, NormsAndClippedGradients) {
         EXPECT_TRUE(norm.item() == want || (std::isnan(want) && std::isnan(norm.item()))) << name(dtype) << " " << norm.item() << " " << want;
         EXPECT_EQ(norm.dtype(), real);
         EXPECT_EQ(flat.to_bytes(), raw) << "gradients stay";
+        // Of each: what it has alone, 0 of one that is not there.
+        const Tensor each = optim::grad_norms(grads, {.norm_type = type});
+        ASSERT_EQ(each.sizes(), Dims{static_cast<std::int64_t>(grads.size())});
+        ASSERT_EQ(each.dtype(), real);
+        for (std::size_t i = 0; i < grads.size(); ++i) {
+          const Tensor got = each.slice(0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1);
+          if (grads[i].defined())
+            EXPECT_EQ(got.to_bytes(), optim::grad_norm(std::span(&grads[i], 1), 1, {.norm_type = type}).norm.to_bytes()) << i;
+          else
+            EXPECT_EQ(got.item(), 0);
+        }
         long double exact = 0;
         for (std::size_t i = 0; i < count; ++i) {
           auto x = std::fabs(static_cast<long double>(model::value_at(raw.data(), i, dtype)));
@@ -59,10 +70,13 @@ TEST(Optim, NormsAndClippedGradients) {
     }
     Tensor g = full({100}, 3, {.device = device}), bad = full({3}, std::nan(""), {.device = device});
     EXPECT_EQ(optim::clip_grad_norm_(std::span(&g, 1), 100).item(), 30);
+    const Tensor long_one = randn({65 * 8192 + 1}, {.device = device, .seed = 3});
+    EXPECT_EQ(optim::grad_norms(std::vector<Tensor>{g, long_one}).slice(0, 1, 2).to_bytes(), optim::grad_norm(std::span(&long_one, 1), 1).norm.to_bytes());
     EXPECT_EQ(g.to_host<float>()[99], 3) << "shorter than that: as it was";
     for (optim::NormType type : {optim::NormType::two, optim::NormType::one, optim::NormType::inf})
       EXPECT_TRUE(std::isnan(optim::grad_norm(std::vector<Tensor>{g, bad}, 1, {.norm_type = type}).norm.item()));
     EXPECT_EQ(code_of([&] { optim::grad_norm({}, 1); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { optim::grad_norms(std::vector<Tensor>{Tensor()}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { optim::grad_norm(std::span(&g, 1), -1); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { optim::grad_norm(std::vector<Tensor>{g, g.to(DType::f16)}, 1); }), ErrorCode::invalid_dtype);
   }
