@@ -64,6 +64,7 @@ const clutch_api_t kApi{
     clutch_device_selector,
     clutch_device_quirks,
     clutch_device_traits,
+    clutch_device_supports,
     clutch_synchronize,
     clutch_stream_create,
     clutch_default_stream,
@@ -174,6 +175,7 @@ const clutch_api_t kApi{
     clutch_get_memory_info,
     clutch_set_memory_limit,
     clutch_set_per_process_memory_fraction,
+    clutch_get_per_process_memory_fraction,
     clutch_memory_address,
     clutch_set_allocator_settings,
     clutch_record_memory_history,
@@ -672,6 +674,7 @@ const clutch_api_t kApi{
     clutch_optim_grad_scaler_state,
     clutch_optim_grad_scaler_load_state,
     clutch_optim_grad_norm_out,
+    clutch_optim_grad_norms_out,
     clutch_optim_clip_grad_norm_,
     clutch_optim_schedule_,
     clutch_optim_check_and_unscale_,
@@ -728,6 +731,8 @@ const clutch_api_t kApi{
     clutch_profiler_export_kernel_annotations,
     clutch_profiler_range_create,
     clutch_profiler_range_end,
+    clutch_selective_scan_out,
+    clutch_selective_scan_backward_out,
 };
 
 }}}  // namespace clutch::v0::capi

@@ -370,6 +370,11 @@ clutch_status_t clutch_optim_grad_norm_out(const clutch_optim_grad_norm_t* out, 
   return guarded("clutch_optim_grad_norm_out", [&] { clutch::optim::grad_norm_out(capi::read(out, "out"), capi::tensors(grads, grads_count, "grads"), max_norm,
     capi::read(options, "options"), capi::ref(stream)); });
 }
+clutch_status_t clutch_optim_grad_norms_out(const clutch_tensor_t* out, const clutch_tensor_t* const* grads, size_t grads_count,
+    const clutch_optim_clip_options_t* options, const clutch_stream_t* stream) {
+  return guarded("clutch_optim_grad_norms_out", [&] { clutch::optim::grad_norms_out(capi::ref(out), capi::tensors(grads, grads_count, "grads"),
+    capi::read(options, "options"), capi::ref(stream)); });
+}
 clutch_status_t clutch_optim_clip_grad_norm_(const clutch_tensor_t* const* grads, size_t grads_count, double max_norm,
     const clutch_optim_clip_options_t* options, const clutch_stream_t* stream, clutch_tensor_t** result) {
   return guarded("clutch_optim_clip_grad_norm_", [&] { clear(result); *result = new clutch_tensor_t{clutch::optim::clip_grad_norm_(capi::tensors(grads,

@@ -98,6 +98,18 @@ clutch_status_t clutch_nn_log_softmax_backward_out(const clutch_tensor_t* out, c
   return guarded("clutch_nn_log_softmax_backward_out", [&] { clutch::nn::log_softmax_backward_out(capi::ref(out), capi::ref(grad), capi::ref(y),
     capi::narrow<int>(dim, "dim"), capi::ref(stream)); });
 }
+clutch_status_t clutch_selective_scan_out(const clutch_selective_scan_result_t* out, const clutch_tensor_t* x, const clutch_tensor_t* delta,
+    const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c, const clutch_selective_scan_options_t* options,
+    const clutch_stream_t* stream) {
+  return guarded("clutch_selective_scan_out", [&] { clutch::selective_scan_out(capi::read(out, "out"), capi::ref(x), capi::ref(delta), capi::ref(a),
+    capi::ref(b), capi::ref(c), capi::read(options, "options"), capi::ref(stream)); });
+}
+clutch_status_t clutch_selective_scan_backward_out(const clutch_selective_scan_gradients_t* out, const clutch_selective_scan_result_t* grad,
+    const clutch_tensor_t* x, const clutch_tensor_t* delta, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c,
+    const clutch_selective_scan_options_t* options, const clutch_stream_t* stream) {
+  return guarded("clutch_selective_scan_backward_out", [&] { clutch::selective_scan_backward_out(capi::read(out, "out"), capi::read(grad, "grad"), capi::ref(x),
+    capi::ref(delta), capi::ref(a), capi::ref(b), capi::ref(c), capi::read(options, "options"), capi::ref(stream)); });
+}
 clutch_status_t clutch_nn_layer_norm_out(const clutch_nn_layer_norm_result_t* out, const clutch_tensor_t* x, const clutch_tensor_t* weight,
     const clutch_tensor_t* bias, const clutch_nn_norm_options_t* options, const clutch_stream_t* stream) {
   return guarded("clutch_nn_layer_norm_out", [&] { clutch::nn::layer_norm_out(capi::read(out, "out"), capi::ref(x), capi::ref(weight), capi::ref(bias),

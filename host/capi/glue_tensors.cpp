@@ -77,6 +77,9 @@ clutch_status_t clutch_device_quirks(const clutch_device_t* device, char* text, 
 clutch_status_t clutch_device_traits(const clutch_device_t* device, clutch_device_traits_t* result) {
   return guarded("clutch_device_traits", [&] { write(need(device, "device").traits(), result, "result"); });
 }
+clutch_status_t clutch_device_supports(const clutch_device_t* device, clutch_dtype_t dtype, int64_t* result) {
+  return guarded("clutch_device_supports", [&] { *cleared(result) = need(device, "device").supports(capi::enumerator<DType>(dtype, "dtype")); });
+}
 clutch_status_t clutch_synchronize(const clutch_device_t* device) {
   return guarded("clutch_synchronize", [&] { clutch::synchronize(capi::ref(device)); });
 }
@@ -451,6 +454,9 @@ clutch_status_t clutch_set_memory_limit(uint64_t bytes, const clutch_device_t* d
 }
 clutch_status_t clutch_set_per_process_memory_fraction(double fraction, const clutch_device_t* device) {
   return guarded("clutch_set_per_process_memory_fraction", [&] { clutch::set_per_process_memory_fraction(fraction, capi::ref(device)); });
+}
+clutch_status_t clutch_get_per_process_memory_fraction(const clutch_device_t* device, double* result) {
+  return guarded("clutch_get_per_process_memory_fraction", [&] { *cleared(result) = clutch::get_per_process_memory_fraction(capi::ref(device)); });
 }
 clutch_status_t clutch_memory_address(const clutch_tensor_t* tensor, uint64_t* result) {
   return guarded("clutch_memory_address", [&] { *cleared(result) = clutch::memory_address(capi::ref(tensor)); });

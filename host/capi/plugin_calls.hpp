@@ -18,6 +18,8 @@ struct PluginCall {
   std::string_view op;        ///< in C++, without _out: "linalg::matmul"
   /// Calls a function of that type with the addresses of the out form's C++ arguments, in its order.
   clutch_status_t (*call)(void (*function)(void), const void* const* arguments);
+  /// What can be counted of these arguments: dtypes of tensors, enumerators, what is set and what is given.
+  std::string (*tell)(const void* const* arguments);
 };
 std::span<const PluginCall> plugin_calls();
 

@@ -180,11 +180,12 @@ BuildCounters read(const clutch_build_counters_t* given, std::string_view what) 
 Cost read(const clutch_cost_t* given, std::string_view what) {
   Cost r;
   // Another count of members does not compile.
-  [[maybe_unused]] auto& [m0, m1] = r;
+  [[maybe_unused]] auto& [m0, m1, m2] = r;
   if (!given) return r;
   const clutch_cost_t c = sized(given, what);
   r.flops = c.flops;
   r.bytes = c.bytes;
+  r.flops64 = c.flops64;
   return r;
 }
 AddcOptions read(const clutch_addc_options_t* given, std::string_view what) {
@@ -449,6 +450,47 @@ ScatterGradients read(const clutch_scatter_gradients_t* given, std::string_view 
   const clutch_scatter_gradients_t c = sized(given, what);
   r.self = ref(c.self);
   r.src = ref(c.src);
+  return r;
+}
+SelectiveScanOptions read(const clutch_selective_scan_options_t* given, std::string_view what) {
+  SelectiveScanOptions r;
+  // Another count of members does not compile.
+  [[maybe_unused]] auto& [m0, m1, m2, m3, m4, m5] = r;
+  if (!given) return r;
+  const clutch_selective_scan_options_t c = sized(given, what);
+  r.skip = ref(c.skip);
+  r.gate = ref(c.gate);
+  r.delta_bias = ref(c.delta_bias);
+  r.delta_softplus = flag(c.delta_softplus, at(what, "delta_softplus"));
+  r.initial_state = ref(c.initial_state);
+  r.implementation = text(c.implementation);
+  return r;
+}
+SelectiveScanResult read(const clutch_selective_scan_result_t* given, std::string_view what) {
+  SelectiveScanResult r;
+  // Another count of members does not compile.
+  [[maybe_unused]] auto& [m0, m1] = r;
+  if (!given) return r;
+  const clutch_selective_scan_result_t c = sized(given, what);
+  r.y = ref(c.y);
+  r.state = ref(c.state);
+  return r;
+}
+SelectiveScanGradients read(const clutch_selective_scan_gradients_t* given, std::string_view what) {
+  SelectiveScanGradients r;
+  // Another count of members does not compile.
+  [[maybe_unused]] auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8] = r;
+  if (!given) return r;
+  const clutch_selective_scan_gradients_t c = sized(given, what);
+  r.x = ref(c.x);
+  r.delta = ref(c.delta);
+  r.a = ref(c.a);
+  r.b = ref(c.b);
+  r.c = ref(c.c);
+  r.skip = ref(c.skip);
+  r.gate = ref(c.gate);
+  r.delta_bias = ref(c.delta_bias);
+  r.initial_state = ref(c.initial_state);
   return r;
 }
 nn::NormOptions read(const clutch_nn_norm_options_t* given, std::string_view what) {
@@ -1238,6 +1280,7 @@ void write(const Cost& value, clutch_cost_t* result, std::string_view what) {
   Result<clutch_cost_t> c(result, what);
   c.made.flops = value.flops;
   c.made.bytes = value.bytes;
+  c.made.flops64 = value.flops64;
   c.commit();
 }
 void write(const GeneratorState& value, clutch_generator_state_t* result, std::string_view what) {

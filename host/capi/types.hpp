@@ -532,7 +532,7 @@ struct Initial<clutch_cost_t> {
   static constexpr std::string_view kName = "clutch_cost_t";
   static clutch_cost_t value() { return CLUTCH_COST_INIT; }
 };
-static_assert(sizeof(clutch_cost_t) == 8 * 3);
+static_assert(sizeof(clutch_cost_t) == 8 * 4);
 Cost read(const clutch_cost_t* given, std::string_view what);
 template <>
 struct Initial<clutch_addc_options_t> {
@@ -709,6 +709,27 @@ struct Initial<clutch_scatter_gradients_t> {
 };
 static_assert(sizeof(clutch_scatter_gradients_t) == 8 * 3);
 ScatterGradients read(const clutch_scatter_gradients_t* given, std::string_view what);
+template <>
+struct Initial<clutch_selective_scan_options_t> {
+  static constexpr std::string_view kName = "clutch_selective_scan_options_t";
+  static clutch_selective_scan_options_t value() { return CLUTCH_SELECTIVE_SCAN_OPTIONS_INIT; }
+};
+static_assert(sizeof(clutch_selective_scan_options_t) == 8 * 7);
+SelectiveScanOptions read(const clutch_selective_scan_options_t* given, std::string_view what);
+template <>
+struct Initial<clutch_selective_scan_result_t> {
+  static constexpr std::string_view kName = "clutch_selective_scan_result_t";
+  static clutch_selective_scan_result_t value() { return CLUTCH_SELECTIVE_SCAN_RESULT_INIT; }
+};
+static_assert(sizeof(clutch_selective_scan_result_t) == 8 * 3);
+SelectiveScanResult read(const clutch_selective_scan_result_t* given, std::string_view what);
+template <>
+struct Initial<clutch_selective_scan_gradients_t> {
+  static constexpr std::string_view kName = "clutch_selective_scan_gradients_t";
+  static clutch_selective_scan_gradients_t value() { return CLUTCH_SELECTIVE_SCAN_GRADIENTS_INIT; }
+};
+static_assert(sizeof(clutch_selective_scan_gradients_t) == 8 * 10);
+SelectiveScanGradients read(const clutch_selective_scan_gradients_t* given, std::string_view what);
 template <>
 struct Initial<clutch_nn_norm_options_t> {
   static constexpr std::string_view kName = "clutch_nn_norm_options_t";

@@ -34,37 +34,47 @@ class ByFunction : public PluginImplementation {
                 fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
   }
 
-  std::string refusal(const Device& device) const override {
-    std::lock_guard lock(mutex_);
-    const auto known = verdicts_.find(device.index());
-    if (known != verdicts_.end()) return known->second;
-    // A proof waits for results of its own; a recording that goes on has nothing to do with it.
-    const RecordingExempt exempt;
-    const Aside aside;
-    std::string verdict;
-    try {
-      verdict = prove(*this, device);
-    } catch (const Error& error) {
-      verdict = fmt::format("its proof ended with {}: {}", clutch::name(error.code()), error.what());
-    }
-    if (!verdict.empty())
-      log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), verdict));
-    return verdicts_.emplace(device.index(), verdict).first->second;
+  std::string call_of(std::span<const void* const> arguments) const override { return call_.tell(arguments.data()); }
+
+  std::string refusal(const Device& device, std::span<const void* const> arguments) const override {
+    const Proof& proof = proof_on(device);
+    if (!proof.wrong.empty()) return proof.wrong;
+    const std::string call = call_of(arguments);
+    return proof.calls.contains(call) ? std::string() : fmt::format("dtypes and options must be those of a problem that it took in its proof, got {}", call);
   }
 
   std::string told() const {
     std::lock_guard lock(mutex_);
     std::string text;
-    for (const auto& [device, verdict] : verdicts_)
-      text += fmt::format("{}device {}: {}", text.empty() ? "" : "\n", device, verdict.empty() ? "passed" : verdict);
+    for (const auto& [device, proof] : proofs_)
+      text += fmt::format("{}device {}: {}", text.empty() ? "" : "\n", device, proof.wrong.empty() ? "passed" : proof.wrong);
     return text;
   }
 
  private:
+  /// What its proof found, which is made at the first call.
+  const Proof& proof_on(const Device& device) const {
+    std::lock_guard lock(mutex_);
+    const auto known = proofs_.find(device.index());
+    if (known != proofs_.end()) return known->second;
+    // A proof waits for results of its own; a recording that goes on has nothing to do with it.
+    const RecordingExempt exempt;
+    const Aside aside;
+    Proof proof;
+    try {
+      proof = prove(*this, device);
+    } catch (const Error& error) {
+      proof.wrong = fmt::format("its proof ended with {}: {}", clutch::name(error.code()), error.what());
+    }
+    if (!proof.wrong.empty())
+      log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), proof.wrong));
+    return proofs_.emplace(device.index(), std::move(proof)).first->second;
+  }
+
   const capi::PluginCall& call_;
   void (*function_)(void);
   mutable std::mutex mutex_;
-  mutable std::map<int, std::string> verdicts_;  // by device; empty: passed
+  mutable std::map<int, Proof> proofs_;  // by device; what is in it stays as it is
 };
 
 }  // namespace

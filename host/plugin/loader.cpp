@@ -5,6 +5,7 @@
 
 #include "capi/plugin_calls.hpp"
 #include "encode/plugin_ops.hpp"
+#include "plugin/driver/driver.hpp"
 #include "plugin/graph_backend.hpp"
 #include "plugin/implementation.hpp"
 #include "runtime/op_name.hpp"
@@ -162,10 +163,11 @@ const capi::PluginCall* call_of(std::string_view function) {
 }
 
 /// Makes what the plugin describes, without side effects.
-void describe(LoadedPlugin& loaded, std::vector<std::unique_ptr<PluginImplementation>>& made, std::vector<clutch_graph_backend_t>& backends) {
+void describe(LoadedPlugin& loaded, std::vector<std::unique_ptr<PluginImplementation>>& made, std::vector<clutch_graph_backend_t>& backends,
+              std::vector<clutch_device_backend_t>& devices) {
   const clutch_plugin_t& d = loaded.description;
   const Asked& asked = loaded.asked;
-  if ((d.ops_count > 0 && !d.ops) || (d.graph_backends_count > 0 && !d.graph_backends))
+  if ((d.ops_count > 0 && !d.ops) || (d.graph_backends_count > 0 && !d.graph_backends) || (d.device_backends_count > 0 && !d.device_backends))
     fail(ErrorCode::invalid_argument, asked, "lists must be there, got NULL");
   for (std::size_t i = 0; i < d.ops_count; ++i) {
     const auto op = known(d.ops[i], asked, "clutch_plugin_op_t");
@@ -194,6 +196,16 @@ void describe(LoadedPlugin& loaded, std::vector<std::unique_ptr<PluginImplementa
     backends.push_back(backend);
     loaded.shown.graph_backends.push_back(name);
   }
+  for (std::size_t i = 0; i < d.device_backends_count; ++i) {
+    const auto b = known(d.device_backends[i], asked, "clutch_device_backend_t");
+    const std::string name = text_of(b.name, asked, "a device backend's name");
+    if (!b.device_count || !b.device_facts || !b.memory_allocate || !b.memory_release || !b.memory_map || !b.memory_unmap || !b.program_build ||
+        !b.program_load || !b.program_binary || !b.program_release || !b.kernel_create || !b.kernel_release || !b.queue_create || !b.queue_release ||
+        !b.launch || !b.write || !b.read || !b.copy || !b.fill)
+      fail(ErrorCode::invalid_argument, asked, fmt::format("device backend {} must have all functions but memory_adopt, got NULL among them", name));
+    devices.push_back(b);
+    loaded.shown.device_backends.push_back(name);
+  }
 }
 
 void load_all(State& s) {
@@ -217,9 +229,11 @@ void load_all(State& s) {
     }
     std::vector<std::unique_ptr<PluginImplementation>> made;
     std::vector<clutch_graph_backend_t> backends;
-    describe(one, made, backends);
+    std::vector<clutch_device_backend_t> devices;
+    describe(one, made, backends, devices);
     try {
       for (const clutch_graph_backend_t& backend : backends) add_graph_backend(backend);
+      for (const clutch_device_backend_t& backend : devices) add_device_backend(backend);
     } catch (const Error& error) {
       fail(error.code(), one.asked, error.message());
     }
@@ -230,6 +244,8 @@ void load_all(State& s) {
 }
 
 }  // namespace
+
+bool loads_plugins() noexcept { return t_loading; }
 
 void load_plugins() {
   if (t_loading) return;

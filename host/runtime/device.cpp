@@ -27,7 +27,10 @@ const DeviceRecord& need(const DeviceRecord* record, std::string_view what) {
 
 [[noreturn]] void throw_no_device(std::string_view op) {
   const Registry& r = detail::registry();
-  if (r.no_platform) throw Error(ErrorCode::no_platform, op, "no OpenCL driver is installed; on Debian pocl-opencl-icd runs on any CPU");
+  if (r.no_platform)
+    throw Error(ErrorCode::no_platform, op,
+                "no OpenCL driver is installed; on Debian pocl-opencl-icd runs on any CPU, and the plugin clutch_threads.so needs a C++ compiler alone "
+                "(docs/plugins.md)");
   const auto& visible = detail::the_settings().visible_devices;
   throw Error(ErrorCode::no_device, op,
               visible.from_environment ? fmt::format("CLUTCH_VISIBLE_DEVICES='{}' hides every device", visible.value)
@@ -79,6 +82,12 @@ std::string Device::selector() const {
 const DeviceTraits& Device::traits() const {
   detail::OpName named("Device::traits");
   return detail::tested_traits(need(record_, "Device::traits"));
+}
+
+bool Device::supports(DType dtype) const {
+  detail::OpName named("Device::supports");
+  const DeviceTraits& traits = detail::tested_traits(need(record_, "Device::supports"));
+  return !is_packed(dtype) && (traits.fp64 || (dtype != DType::f64 && dtype != DType::c128));
 }
 
 std::vector<std::string> Device::quirks() const {

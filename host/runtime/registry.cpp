@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/registry.hpp"
 
+#include "runtime/plugin_hook.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -53,20 +54,22 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
   std::vector<std::unique_ptr<DeviceRecord>> all;
   cl_uint count = 0;
   cl_int found = clGetPlatformIDs(0, nullptr, &count);
-  if (found == CL_PLATFORM_NOT_FOUND_KHR || (found == CL_SUCCESS && count == 0)) {
-    no_platform = true;
-    return all;
-  }
+  if (found == CL_PLATFORM_NOT_FOUND_KHR) found = CL_SUCCESS, count = 0;
   check_cl(found, "devices", "clGetPlatformIDs");
   std::vector<cl_platform_id> platforms(count);
-  check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
+  if (count > 0) check_cl(clGetPlatformIDs(count, platforms.data(), nullptr), "devices", "clGetPlatformIDs");
   // Loaders list platforms in varying order. With names sorted, a new driver changes few device numbers. Names are queried once, before sorting: a query that
   // fails in between would make the comparison inconsistent.
   std::vector<std::pair<std::string, cl_platform_id>> named;
   for (cl_platform_id platform : platforms) named.emplace_back(platform_text(platform, CL_PLATFORM_NAME), platform);
   std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::size_t of_drivers = named.size();
+  // Those of plugins come last, so that a plugin changes neither the numbers of drivers' devices nor which is the default one.
+  for (cl_platform_id platform : plugin_platforms()) named.emplace_back(platform_text(platform, CL_PLATFORM_NAME), platform);
+  no_platform = named.empty();
   int platform_number = 0;
-  for (const auto& [platform_name, platform] : named) {
+  for (std::size_t number = 0; number < named.size(); ++number) {
+    const auto& [platform_name, platform] = named[number];
     cl_uint devices = 0;
     std::vector<cl_device_id> ids;
     cl_int status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
@@ -82,6 +85,7 @@ std::vector<std::unique_ptr<DeviceRecord>> enumerate(bool& no_platform) {
       auto record = std::make_unique<DeviceRecord>();
       record->platform = platform;
       record->id = ids[i];
+      record->by_plugin = number >= of_drivers;
       // Kernels are chosen by the device's type, so a device of unknown type is left out.
       if (const cl_int failed = describe(*record); failed != CL_SUCCESS) {
         log_line(LogLevel::warn,
@@ -136,7 +140,12 @@ std::unique_ptr<Registry> make_registry() {
 const Registry& registry() {
   check_process("devices");
   watch_forks();
-  static const Registry* made = make_registry().release();
+  // A plugin that asked for devices while it is loaded would get those without its own, and so would the process.
+  if (loads_plugins()) throw Error(ErrorCode::not_supported, "devices", "a plugin must not ask for devices while plugins are loaded");
+  static const Registry* made = [] {
+    load_plugins();
+    return make_registry().release();
+  }();
   return *made;
 }
 

@@ -18,6 +18,7 @@ struct DeviceRecord {
   cl_platform_id platform = nullptr;
   cl_device_id id = nullptr;
   std::string driver_version, opencl_version, platform_version, extensions;
+  bool by_plugin = false;     ///< a plugin's, of which OpenCL's loader has heard nothing
   bool pins_threads = false;  ///< the driver keeps each thread of a sub-device on a core of its own
 
   mutable std::once_flag claims_once, tests_once, runtime_once;

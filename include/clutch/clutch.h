@@ -172,6 +172,9 @@ typedef struct clutch_unique_t clutch_unique_t;
 typedef struct clutch_segment_options_t clutch_segment_options_t;
 typedef struct clutch_scatter_options_t clutch_scatter_options_t;
 typedef struct clutch_scatter_gradients_t clutch_scatter_gradients_t;
+typedef struct clutch_selective_scan_options_t clutch_selective_scan_options_t;
+typedef struct clutch_selective_scan_result_t clutch_selective_scan_result_t;
+typedef struct clutch_selective_scan_gradients_t clutch_selective_scan_gradients_t;
 typedef struct clutch_nn_norm_options_t clutch_nn_norm_options_t;
 typedef struct clutch_nn_layer_norm_result_t clutch_nn_layer_norm_result_t;
 typedef struct clutch_nn_layer_norm_gradients_t clutch_nn_layer_norm_gradients_t;
@@ -508,8 +511,9 @@ struct clutch_cost_t {
   size_t size;
   double flops;
   double bytes;
+  double flops64;
 };
-#define CLUTCH_COST_INIT {sizeof(clutch_cost_t), 0, 0}
+#define CLUTCH_COST_INIT {sizeof(clutch_cost_t), 0, 0, 0}
 
 CLUTCH_C_API void clutch_device_release(const clutch_device_t* device);
 CLUTCH_C_API void clutch_stream_release(const clutch_stream_t* stream);
@@ -554,6 +558,8 @@ CLUTCH_C_API clutch_status_t clutch_device_quirks(const clutch_device_t* device,
     size_t* length);
 CLUTCH_C_API clutch_status_t clutch_device_traits(const clutch_device_t* device,
     clutch_device_traits_t* result);
+CLUTCH_C_API clutch_status_t clutch_device_supports(const clutch_device_t* device, clutch_dtype_t dtype,
+    int64_t* result);
 CLUTCH_C_API clutch_status_t clutch_synchronize(const clutch_device_t* device);
 CLUTCH_C_API clutch_status_t clutch_stream_create(const clutch_device_t* device,
     const clutch_stream_options_t* options, clutch_stream_t** result);
@@ -732,6 +738,8 @@ CLUTCH_C_API clutch_status_t clutch_get_memory_info(const clutch_device_t* devic
 CLUTCH_C_API clutch_status_t clutch_set_memory_limit(uint64_t bytes, const clutch_device_t* device);
 CLUTCH_C_API clutch_status_t clutch_set_per_process_memory_fraction(double fraction,
     const clutch_device_t* device);
+CLUTCH_C_API clutch_status_t clutch_get_per_process_memory_fraction(const clutch_device_t* device,
+    double* result);
 CLUTCH_C_API clutch_status_t clutch_memory_address(const clutch_tensor_t* tensor, uint64_t* result);
 CLUTCH_C_API clutch_status_t clutch_set_allocator_settings(const char* text);
 CLUTCH_C_API clutch_status_t clutch_record_memory_history(const clutch_memory_history_options_t* options);
@@ -1504,6 +1512,43 @@ struct clutch_scatter_gradients_t {
 };
 #define CLUTCH_SCATTER_GRADIENTS_INIT {sizeof(clutch_scatter_gradients_t), NULL, NULL}
 
+/* clutch::SelectiveScanOptions */
+struct clutch_selective_scan_options_t {
+  size_t size;
+  const clutch_tensor_t* skip;
+  const clutch_tensor_t* gate;
+  const clutch_tensor_t* delta_bias;
+  int64_t delta_softplus;
+  const clutch_tensor_t* initial_state;
+  const char* implementation;
+};
+#define CLUTCH_SELECTIVE_SCAN_OPTIONS_INIT {sizeof(clutch_selective_scan_options_t), NULL, NULL, NULL, 0, \
+  NULL, NULL}
+
+/* clutch::SelectiveScanResult */
+struct clutch_selective_scan_result_t {
+  size_t size;
+  const clutch_tensor_t* y;
+  const clutch_tensor_t* state;
+};
+#define CLUTCH_SELECTIVE_SCAN_RESULT_INIT {sizeof(clutch_selective_scan_result_t), NULL, NULL}
+
+/* clutch::SelectiveScanGradients */
+struct clutch_selective_scan_gradients_t {
+  size_t size;
+  const clutch_tensor_t* x;
+  const clutch_tensor_t* delta;
+  const clutch_tensor_t* a;
+  const clutch_tensor_t* b;
+  const clutch_tensor_t* c;
+  const clutch_tensor_t* skip;
+  const clutch_tensor_t* gate;
+  const clutch_tensor_t* delta_bias;
+  const clutch_tensor_t* initial_state;
+};
+#define CLUTCH_SELECTIVE_SCAN_GRADIENTS_INIT {sizeof(clutch_selective_scan_gradients_t), NULL, NULL, NULL, \
+  NULL, NULL, NULL, NULL, NULL, NULL}
+
 /* clutch::nn::NormOptions */
 struct clutch_nn_norm_options_t {
   size_t size;
@@ -1626,6 +1671,14 @@ CLUTCH_C_API clutch_status_t clutch_nn_softmax_backward_out(const clutch_tensor_
     const clutch_tensor_t* grad, const clutch_tensor_t* y, int64_t dim, const clutch_stream_t* stream);
 CLUTCH_C_API clutch_status_t clutch_nn_log_softmax_backward_out(const clutch_tensor_t* out,
     const clutch_tensor_t* grad, const clutch_tensor_t* y, int64_t dim, const clutch_stream_t* stream);
+CLUTCH_C_API clutch_status_t clutch_selective_scan_out(const clutch_selective_scan_result_t* out,
+    const clutch_tensor_t* x, const clutch_tensor_t* delta, const clutch_tensor_t* a,
+    const clutch_tensor_t* b, const clutch_tensor_t* c, const clutch_selective_scan_options_t* options,
+    const clutch_stream_t* stream);
+CLUTCH_C_API clutch_status_t clutch_selective_scan_backward_out(const clutch_selective_scan_gradients_t* out,
+    const clutch_selective_scan_result_t* grad, const clutch_tensor_t* x, const clutch_tensor_t* delta,
+    const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c,
+    const clutch_selective_scan_options_t* options, const clutch_stream_t* stream);
 CLUTCH_C_API clutch_status_t clutch_nn_layer_norm_out(const clutch_nn_layer_norm_result_t* out,
     const clutch_tensor_t* x, const clutch_tensor_t* weight, const clutch_tensor_t* bias,
     const clutch_nn_norm_options_t* options, const clutch_stream_t* stream);
@@ -2719,6 +2772,9 @@ CLUTCH_C_API clutch_status_t clutch_optim_grad_scaler_load_state(clutch_optim_gr
 CLUTCH_C_API clutch_status_t clutch_optim_grad_norm_out(const clutch_optim_grad_norm_t* out,
     const clutch_tensor_t* const* grads, size_t grads_count, double max_norm,
     const clutch_optim_clip_options_t* options, const clutch_stream_t* stream);
+CLUTCH_C_API clutch_status_t clutch_optim_grad_norms_out(const clutch_tensor_t* out,
+    const clutch_tensor_t* const* grads, size_t grads_count, const clutch_optim_clip_options_t* options,
+    const clutch_stream_t* stream);
 CLUTCH_C_API clutch_status_t clutch_optim_clip_grad_norm_(const clutch_tensor_t* const* grads,
     size_t grads_count, double max_norm, const clutch_optim_clip_options_t* options,
     const clutch_stream_t* stream, clutch_tensor_t** result);

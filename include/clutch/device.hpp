@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <clutch/dtype.hpp>
 #include <clutch/export.hpp>
 
 #include <cstdint>
@@ -98,6 +99,10 @@ class CLUTCH_API Device {
   /// One line per row of the quirk table that applies to this device, with its reason. Tests the device as traits()
   /// does.
   std::vector<std::string> quirks() const;
+  /// True if tensors of the dtype can be made on this device and copy_() casts between it and every other such dtype:
+  /// all but the packed dtypes, and but f64 and c128 without fp64. Errors: as traits().
+  /// Source: torch.accelerator.get_device_capability (PyTorch 2.12), whose supported_dtypes these are.
+  bool supports(DType dtype) const;
 
   friend bool operator==(const Device& a, const Device& b) noexcept { return a.record_ == b.record_; }
   const detail::DeviceRecord* record() const noexcept { return record_; }
@@ -128,7 +133,7 @@ CLUTCH_API Device current_device();
 /// An empty Device restores the default.
 CLUTCH_API void set_current_device(const Device& device);
 
-/// Makes a device current for this thread and restores the former one; guards nest.
+/// Makes a device current for this thread and restores the former one; guards nest. An empty Device changes nothing.
 class CLUTCH_API DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);

@@ -3,11 +3,11 @@
 #ifndef CLUTCH_PLUGIN_H
 #define CLUTCH_PLUGIN_H
 /*
- * Plugins of clutch: shared libraries in C that bring implementations of ops and graph backends. docs/plugins.md is the guide.
+ * Plugins of clutch: shared libraries in C that bring implementations of ops, graph backends and devices. docs/plugins.md is the guide.
  *
  * Loading: the files that CLUTCH_PLUGINS names, and those of the folder lib/clutch/plugins next to the library unless CLUTCH_PLUGIN_AUTOLOAD=0, in the order of
- *   their names, at the first op, graph or clutch::plugins() of the process. A plugin is never unloaded. One that fails is an Error of that call and of later
- *   ones, which names the file and the setting.
+ *   their names, when the process first asks for devices, an op, a graph or clutch::plugins(). A plugin is never unloaded. One that fails is an Error of that
+ *   call and of later ones, which names the file and the setting.
  * Query: a plugin exports one function, clutch_plugin_query(). The library calls it with its own CLUTCH_PLUGIN_ABI; the plugin gives its description, whose
  *   `abi` is that number or an earlier one that it was made for, or NULL and a text by host->set_error(). The description lives as long as the process.
  * Structs: begin with their size; the library reads the fields within it, so that a plugin of an older header works. Fields are only ever added, at the end.
@@ -99,6 +99,7 @@ typedef struct clutch_api_t {
   clutch_status_t (*device_quirks)(const clutch_device_t* device, char* text, size_t capacity,
       size_t* length);
   clutch_status_t (*device_traits)(const clutch_device_t* device, clutch_device_traits_t* result);
+  clutch_status_t (*device_supports)(const clutch_device_t* device, clutch_dtype_t dtype, int64_t* result);
   clutch_status_t (*synchronize)(const clutch_device_t* device);
   clutch_status_t (*stream_create)(const clutch_device_t* device, const clutch_stream_options_t* options,
       clutch_stream_t** result);
@@ -256,6 +257,7 @@ typedef struct clutch_api_t {
   clutch_status_t (*get_memory_info)(const clutch_device_t* device, clutch_memory_info_t* result);
   clutch_status_t (*set_memory_limit)(uint64_t bytes, const clutch_device_t* device);
   clutch_status_t (*set_per_process_memory_fraction)(double fraction, const clutch_device_t* device);
+  clutch_status_t (*get_per_process_memory_fraction)(const clutch_device_t* device, double* result);
   clutch_status_t (*memory_address)(const clutch_tensor_t* tensor, uint64_t* result);
   clutch_status_t (*set_allocator_settings)(const char* text);
   clutch_status_t (*record_memory_history)(const clutch_memory_history_options_t* options);
@@ -1312,6 +1314,8 @@ typedef struct clutch_api_t {
   clutch_status_t (*optim_grad_norm_out)(const clutch_optim_grad_norm_t* out,
       const clutch_tensor_t* const* grads, size_t grads_count, double max_norm,
       const clutch_optim_clip_options_t* options, const clutch_stream_t* stream);
+  clutch_status_t (*optim_grad_norms_out)(const clutch_tensor_t* out, const clutch_tensor_t* const* grads,
+      size_t grads_count, const clutch_optim_clip_options_t* options, const clutch_stream_t* stream);
   clutch_status_t (*optim_clip_grad_norm_)(const clutch_tensor_t* const* grads, size_t grads_count,
       double max_norm, const clutch_optim_clip_options_t* options, const clutch_stream_t* stream,
       clutch_tensor_t** result);
@@ -1440,6 +1444,14 @@ typedef struct clutch_api_t {
   clutch_status_t (*profiler_export_kernel_annotations)(const clutch_profiler_t* profiler, const char* path);
   clutch_status_t (*profiler_range_create)(const char* name, clutch_profiler_range_t** result);
   clutch_status_t (*profiler_range_end)(clutch_profiler_range_t* range);
+  clutch_status_t (*selective_scan_out)(const clutch_selective_scan_result_t* out, const clutch_tensor_t* x,
+      const clutch_tensor_t* delta, const clutch_tensor_t* a, const clutch_tensor_t* b,
+      const clutch_tensor_t* c, const clutch_selective_scan_options_t* options,
+      const clutch_stream_t* stream);
+  clutch_status_t (*selective_scan_backward_out)(const clutch_selective_scan_gradients_t* out,
+      const clutch_selective_scan_result_t* grad, const clutch_tensor_t* x, const clutch_tensor_t* delta,
+      const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c,
+      const clutch_selective_scan_options_t* options, const clutch_stream_t* stream);
 } clutch_api_t;
 
 typedef struct clutch_host_t {
@@ -1460,11 +1472,12 @@ typedef struct clutch_host_t {
  *   and dtypes, options are never NULL, the stream is the one that work goes to. Within it options.implementation of the same op is the library's own.
  * Refusal: CLUTCH_NOT_SUPPORTED before anything was done: the call goes to the next implementation, or fails with the text where this one was named.
  * Proof: before it is chosen for the first time on a device it computes the op's problems, fresh random ones in each process, whose results have to be the bits
- *   of the library's own (attention: within its contract's error of results in f64), with no byte written outside of the outputs and none of the inputs. One that fails is never chosen.
+ *   of the library's own (attention and softmax: within the contract's error of results in f64), with no byte written outside of the outputs and none of the inputs. One that fails is never chosen.
+ *   Later calls have dtypes of tensors, enumerators and set options of a problem that it took.
  */
 typedef struct clutch_plugin_op_t {
   size_t size;
-  const char* op;             /* the C function without clutch_: "addcdiv_out", "addcmul_out", "cumsum_out", "sort_out", "linalg_matmul_out", "attention_flex_out" */
+  const char* op;             /* the C function without clutch_: "addcdiv_out", "addcmul_out", "cumsum_out", "sort_out", "linalg_matmul_out", "attention_flex_out", "fill_", "cat_out", "sum_out", "nn_softmax_out" */
   const char* implementation; /* unlike the library's own names and other plugins' */
   int64_t score;              /* above 0: chosen unless the caller names another */
   void (*function)(void);
@@ -1486,18 +1499,112 @@ typedef struct clutch_graph_backend_t {
   void (*destroy)(void* state);
 } clutch_graph_backend_t;
 
+/*
+ * Devices without an OpenCL driver. The library makes queues, events and OpenCL's objects of them, so that all of it works on them as on a driver's devices:
+ * they come after those of drivers. It runs a command on a thread that it has for each queue, so that no function has to be asynchronous.
+ *
+ * Errors: a function returns CLUTCH_OUT_OF_MEMORY, CLUTCH_BUILD_FAILURE, CLUTCH_DEVICE_LOST or another code, with the text by host->set_error(). A command that
+ *   fails makes its event, and what waits for that, fail.
+ * Threads: any thread may call, several at once; commands of one queue, and functions of one program or kernel before it is used, come one at a time.
+ */
+typedef struct clutch_device_facts_t {
+  size_t size; /* set by the library; the fields within it may be set */
+  /* Texts that live as long as the process. */
+  const char* name;
+  const char* vendor;
+  const char* driver_version;
+  const char* extensions; /* OpenCL's names of what the compiler knows, joined by blanks: "cl_khr_fp64" for double */
+  clutch_device_type_t type;
+  int64_t compute_units;    /* work-groups that run at once */
+  int64_t max_group_items;  /* work-items of a group, at most */
+  int64_t group_multiple;   /* the items of a group are best a multiple of it */
+  int64_t vector_bytes;     /* of a register that one item's vectors use; 4 if items are lanes of one */
+  int64_t alignment;        /* of memory, in bytes: a power of two of 128 at least */
+  uint64_t memory_bytes;
+  uint64_t largest_buffer_bytes;
+  uint64_t cache_bytes;
+  uint64_t local_bytes;     /* of a work-group, 32 KiB at least */
+  uint64_t argument_bytes;  /* of a launch, 1 KiB at least */
+  int64_t local_is_near;    /* nonzero: local memory is nearer than memory */
+  int64_t shares_memory;    /* nonzero: the host's own, so that memory_adopt() may take the host's */
+  /* Nonzero: f32 arithmetic that OpenCL leaves to devices. */
+  int64_t fma_is_one_rounding, divide_is_exact, has_subnormals;
+} clutch_device_facts_t;
+
+typedef int64_t clutch_device_argument_kind_t;
+enum { CLUTCH_DEVICE_ARGUMENT_VALUE = 0, CLUTCH_DEVICE_ARGUMENT_MEMORY = 1, CLUTCH_DEVICE_ARGUMENT_LOCAL = 2 };
+
+typedef struct clutch_device_kernel_facts_t {
+  size_t size; /* set by the library */
+  size_t arguments_count;
+  const clutch_device_argument_kind_t* argument_kinds; /* live as long as the kernel */
+  const size_t* argument_bytes;                 /* of values */
+  uint64_t local_bytes;                         /* of the text's own local memory */
+  int64_t max_group_items;
+  size_t required_items[3]; /* of a group, by reqd_work_group_size; 0 without */
+} clutch_device_kernel_facts_t;
+
+typedef struct clutch_device_argument_t {
+  const void* value; /* the bytes of a value, at a multiple of 128; of memory what memory_allocate() or memory_adopt() gave, or NULL; of local memory NULL */
+  size_t bytes;      /* of a value or of local memory */
+} clutch_device_argument_t;
+
+typedef struct clutch_device_launch_t {
+  size_t size;
+  size_t groups[3], items[3]; /* work-groups, and items of one, in each dimension */
+  size_t dimensions;
+  size_t offset[3]; /* of global ids */
+  const clutch_device_argument_t* arguments;
+  size_t arguments_count;
+} clutch_device_launch_t;
+
+typedef struct clutch_device_backend_t {
+  size_t size;
+  const char* name;    /* of the platform, by which CLUTCH_DEVICE can select */
+  const char* version; /* a part of the key of cached programs */
+  clutch_status_t (*device_count)(int64_t* result);
+  clutch_status_t (*device_facts)(int64_t device, clutch_device_facts_t* result);
+  clutch_status_t (*memory_allocate)(int64_t device, uint64_t bytes, void** result);
+  /* Memory of the host, aligned as the facts say, which stays until the release. NULL where devices take none. */
+  clutch_status_t (*memory_adopt)(int64_t device, void* host, uint64_t bytes, void** result);
+  void (*memory_release)(int64_t device, void* memory);
+  /* An address of the host for those bytes until the unmap, which hands them to the device. */
+  clutch_status_t (*memory_map)(int64_t device, void* memory, uint64_t offset, uint64_t bytes, void** result);
+  void (*memory_unmap)(int64_t device, void* memory, void* host);
+  /* Builds OpenCL C 1.2, with options of clBuildProgram. The log is the text of the error. */
+  clutch_status_t (*program_build)(int64_t device, const char* text, size_t bytes, const char* options, void** result);
+  /* Takes what program_binary() gave in another process; CLUTCH_NOT_SUPPORTED for anything else, and the program is built anew. */
+  clutch_status_t (*program_load)(int64_t device, const char* binary, size_t bytes, const char* options, void** result);
+  /* The bytes up to `capacity`, and how many there are. */
+  clutch_status_t (*program_binary)(void* program, char* binary, size_t capacity, size_t* bytes);
+  void (*program_release)(void* program);
+  /* CLUTCH_INVALID_ARGUMENT if the program has no kernel of that name. */
+  clutch_status_t (*kernel_create)(void* program, const char* name, clutch_device_kernel_facts_t* facts, void** result);
+  void (*kernel_release)(void* kernel);
+  clutch_status_t (*queue_create)(int64_t device, void** result);
+  void (*queue_release)(void* queue);
+  /* Commands: done when they return. Bytes are within the memory. */
+  clutch_status_t (*launch)(void* queue, void* kernel, const clutch_device_launch_t* launch);
+  clutch_status_t (*write)(void* queue, void* to, uint64_t offset, const void* from, uint64_t bytes);
+  clutch_status_t (*read)(void* queue, const void* from, uint64_t offset, void* to, uint64_t bytes);
+  clutch_status_t (*copy)(void* queue, void* to, uint64_t to_offset, const void* from, uint64_t from_offset, uint64_t bytes);
+  clutch_status_t (*fill)(void* queue, void* to, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes);
+} clutch_device_backend_t;
+
 typedef struct clutch_plugin_t {
   size_t size;
   int64_t abi;         /* the CLUTCH_PLUGIN_ABI that the plugin was made for */
   const char* name;    /* of several files whose plugins have one name that of the highest score is used */
   const char* version; /* the plugin's own */
   int64_t score;       /* how well it suits this machine; 0: not at all, and it is left out */
-  /* May be NULL. Called once, before anything else of the plugin that is used. */
+  /* May be NULL. Called once, before anything else of the plugin that is used. Devices are not known yet: to ask for them is an error. */
   clutch_status_t (*init)(const clutch_host_t* host);
   const clutch_plugin_op_t* const* ops;
   size_t ops_count;
   const clutch_graph_backend_t* const* graph_backends;
   size_t graph_backends_count;
+  const clutch_device_backend_t* const* device_backends;
+  size_t device_backends_count;
 } clutch_plugin_t;
 
 /* A plugin exports this. */

@@ -24,12 +24,13 @@ struct Plugin {
   bool used = true;        ///< false: its score is 0, or another of its name has a higher one
   std::vector<PluginOp> ops;
   std::vector<std::string> graph_backends;
+  std::vector<std::string> device_backends;  ///< platforms of devices
 };
 
 /// The plugins that CLUTCH_PLUGINS names and those of the folder lib/clutch/plugins, loaded by now.
 /// Errors: io for a file that cannot be loaded; not_supported for one that is no plugin or of another ABI;
 ///   invalid_argument for what a plugin describes badly; what its init() returns. Each names the file and the setting,
-///   and each op, graph and call of plugins() throws it again.
+///   and each call that asks for devices, op, graph and call of plugins() throws it again.
 CLUTCH_API std::vector<Plugin> plugins();
 
 }}  // namespace clutch::v0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What run_plugins looks at: does one thing with the plugins of its environment and prints what came of it. Use: plugin_child list|product|sums
-// NAME|graph|threads
+// What run_plugins looks at: does one thing with the plugins of its environment and prints what came of it. Use: plugin_child list|product|whole|
+// fill [NAME]|cat NAME|sum NAME|softmax|sums NAME|graph|threads|device|bytes
 #include <clutch/clutch.hpp>
 
 #include <cmath>
@@ -33,6 +33,7 @@ void list() {
     std::cout << plugin.name << ' ' << plugin.version << " score " << plugin.score << (plugin.used ? " used" : " not used") << '\n';
     for (const clutch::PluginOp& op : plugin.ops) std::cout << "  " << op.op << ' ' << op.name << " score " << op.score << " proof [" << op.proof << "]\n";
     for (const std::string& backend : plugin.graph_backends) std::cout << "  graphs by " << backend << '\n';
+    for (const std::string& backend : plugin.device_backends) std::cout << "  devices of " << backend << '\n';
   }
 }
 
@@ -52,6 +53,36 @@ void graph() {
   std::cout << "graph " << y.to_host<float>(stream)[42] << " by " << graph.report().backend << '\n';
 }
 
+/// Streams that wait for each other, a graph, a profile and memory of the default device.
+void device() {
+  const clutch::Device device = clutch::current_device();
+  std::cout << "device " << device.platform() << ' ' << (device.traits().fma_exact ? "exact" : "emulated") << '\n';
+  const clutch::Stream a(device), b(device);
+  Tensor x = clutch::zeros({1 << 16}, {}, a);
+  for (int i = 0; i < 100; ++i) {
+    const clutch::Stream& stream = i % 2 == 0 ? a : b;
+    clutch::add_out(x, x, clutch::full({1}, 1, {}, stream), {}, stream);
+    clutch::Event done;
+    done.record(stream);
+    (i % 2 == 0 ? b : a).wait(done);
+  }
+  std::cout << "streams " << x.to_host<float>(a)[12345] << '\n';
+  clutch::Graph graph;
+  {
+    const clutch::GraphCapture capture(graph, a);
+    clutch::mul_out(x, x, x, {}, a);
+    clutch::sub_out(x, x, clutch::full({1}, 9900, {}, a), {}, a);
+  }
+  graph.replay(a);
+  std::cout << "graph " << x.to_host<float>(a)[54321] << '\n';
+  clutch::Event begin, end;
+  begin.record(a);
+  const Tensor sums = clutch::cumsum(x, 0, {}, a);
+  end.record(a);
+  end.wait();
+  std::cout << "sums " << sums.to_host<float>(a).back() << ' ' << (clutch::elapsed_ms(begin, end) > 0 ? "took time" : "took none") << '\n';
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -61,6 +92,49 @@ int main(int count, char** arguments) {
       list();
     } else if (what == "product") {
       std::cout << (product(count > 2 ? arguments[2] : "") == 0 ? "right" : "wrong") << " by " << clutch::last_plan() << '\n';
+      list();
+    } else if (what == "whole") {
+      const std::vector<std::uint32_t> x{5, 4000000000u, 7}, a{3, 100000, 11}, b{2, 100000, 13};
+      const std::vector<std::uint32_t> got =
+          clutch::addcmul(clutch::from_host(x, {3}), clutch::from_host(a, {3}), clutch::from_host(b, {3})).to_host<std::uint32_t>();
+      bool right = true;
+      for (std::size_t i = 0; i < got.size(); ++i) right = right && got[i] == x[i] + a[i] * b[i];
+      std::cout << (right ? "right" : "wrong") << " by " << clutch::last_plan() << '\n';
+    } else if (what == "fill") {
+      const Tensor x = clutch::empty({300});
+      clutch::fill_(x, 0.1, {.implementation = count > 2 ? arguments[2] : ""});
+      const std::string plan = clutch::last_plan();
+      std::cout << (x.to_host<float>() == std::vector<float>(300, 0.1f) ? "right" : "wrong") << " by " << plan << '\n';
+      const std::vector<float> zeros = clutch::zeros({5}).to_host<float>();
+      std::cout << (zeros == std::vector<float>(5) ? "zeros" : "no zeros") << " by " << clutch::last_plan() << '\n';
+      clutch::fill_(clutch::empty({4}, {.dtype = clutch::DType::i32}), 3, {.implementation = count > 2 ? arguments[2] : ""});
+      std::cout << "whole by " << clutch::last_plan() << '\n';
+    } else if (what == "cat") {
+      // Of another dtype, and without elements: the plugin gets tensors of the result's dtype that have some.
+      const std::vector<Tensor> tensors{clutch::from_host<float>({1, 2, 3}), clutch::empty({0}), clutch::full({2}, 4, {.dtype = clutch::DType::f16}),
+                                        clutch::from_host<float>({5})};
+      const Tensor out = clutch::cat(tensors, 0, {.implementation = arguments[2]});
+      const std::string plan = clutch::last_plan();
+      std::cout << (out.to_host<float>() == std::vector<float>{1, 2, 3, 4, 4, 5} ? "right" : "wrong") << " by " << plan << '\n';
+      clutch::stack(std::vector<Tensor>(2, tensors[0]), 0, {.implementation = arguments[2]});
+    } else if (what == "sum") {
+      const Tensor x = clutch::from_host<std::int32_t>({5, -7, 1 << 30, 1 << 30, 1 << 30});
+      const std::int64_t got = clutch::sum(x, {.implementation = arguments[2]}).to_host<std::int64_t>()[0];
+      std::cout << got << " by " << clutch::last_plan() << '\n';
+      try {
+        clutch::mean(x, {.implementation = arguments[2]});
+      } catch (const clutch::Error& error) {
+        std::cout << clutch::name(error.code()) << ": " << error.what() << '\n';
+      }
+      clutch::sum(x, {.dtype = clutch::DType::i32, .implementation = arguments[2]});
+    } else if (what == "softmax") {
+      const Tensor x = clutch::randn({40, 30}, {.seed = 3}), wide = clutch::nn::softmax(x.to(clutch::DType::f64));
+      const Tensor by = clutch::nn::softmax(x);
+      std::cout << (clutch::amax(clutch::abs(by - wide)).item() < 1e-6 ? "near" : "far") << " by ";
+      clutch::nn::softmax_out(by, x);
+      std::cout << clutch::last_plan() << '\n';
+      clutch::nn::softmax_out(by, x, 0);
+      std::cout << "columns by " << clutch::last_plan() << '\n';
       list();
     } else if (what == "sums") {
       const Tensor x = clutch::from_host<std::int32_t>({5, -7, 1 << 30, 1 << 30, 1 << 30});
@@ -91,6 +165,11 @@ int main(int count, char** arguments) {
                 << graph.nodes()[0].op << '\n';
     } else if (what == "graph") {
       graph();
+    } else if (what == "bytes") {
+      for (const int x : clutch::from_host<std::int32_t>({5, 7, 11}).to_host<std::int32_t>()) std::cout << (x > 5 ? " " : "") << x;
+      std::cout << '\n';
+    } else if (what == "device") {
+      device();
     } else if (what == "threads") {
       std::vector<int> results(8, 1);
       std::vector<std::thread> threads;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plugins of the tests, one for each macro, in C99 and without libclutch: GOOD does what it says; the others lie, are of another ABI, or fail.
- *   addcmul_demo  f32, contiguous, of one shape, in the order fma_of_quotient; a score above 0
+ *   addcmul_demo  f32, contiguous, of one shape, in the order fma_of_quotient; a score above 0. With WHOLE u32, too
  *   cumsum_demo   whole numbers of a contiguous line; by name alone
  *   attention_demo  f32, contiguous; by name alone
+ *   fill_demo     f32, contiguous; by name, with FILLS by a score
+ *   cat_demo      f32, contiguous, along dimension 0; by name alone
+ *   sum_demo      all elements of contiguous i32; by name alone
+ *   softmax_demo  f32, contiguous, along the last of two dimensions
  *   demo_replay   replays graphs node by node
+ *   demo devices  with DEVICES: memory and queues without kernels
  */
 #include <clutch/plugin.h>
 
@@ -82,6 +87,29 @@ static clutch_argument_t of_value(const void* value, size_t size, const char* ty
 #define X_KIND CLUTCH_ARGUMENT_KIND_INPUT
 #endif
 
+#if defined(WHOLE) || defined(LIES_IN_U32)
+#if defined(LIES_IN_U32)
+#define WRONG " + (i == 7)"
+#else
+#define WRONG ""
+#endif
+static clutch_status_t whole(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_tensor_t* a, const clutch_tensor_t* b,
+                             const clutch_addc_options_t* options, int64_t count, const clutch_stream_t* stream) {
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_whole(__global uint* out, __global const uint* x, __global const uint* a, __global const uint* b, uint value) {\n"
+                "  const size_t i = get_global_id(0);\n  out[i] = x[i] + value * a[i] * b[i]" WRONG ";\n}\n";
+  source.entry = "demo_whole";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)count;
+  const uint32_t value = (uint32_t)(int64_t)options->value;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, x),
+                                         of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, a), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, b), of_value(&value, sizeof value, "uint")};
+  const clutch_argument_t* pointers[5];
+  for (int i = 0; i < 5; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 5, stream);
+}
+#endif
+
 static clutch_status_t addcmul(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_tensor_t* a, const clutch_tensor_t* b,
                                const clutch_addc_options_t* options, const clutch_stream_t* stream) {
 #if defined(REFUSES)
@@ -92,10 +120,21 @@ static clutch_status_t addcmul(const clutch_tensor_t* out, const clutch_tensor_t
   int plain[4] = {0, 0, 0, 0};
   TRY(tensor_numel(out, &count));
   const clutch_tensor_t* const all[] = {out, x, a, b};
+#if defined(WHOLE) || defined(LIES_IN_U32)
+  for (int i = 0; i < 4; ++i) {
+    const clutch_status_t status = is_plain(all[i], CLUTCH_DTYPE_U32, count, &plain[i]);
+    if (status != CLUTCH_OK) return status;
+  }
+  if (plain[0] && plain[1] && plain[2] && plain[3]) return whole(out, x, a, b, options, count, stream);
+#endif
   for (int i = 0; i < 4; ++i) {
     const clutch_status_t status = is_plain(all[i], CLUTCH_DTYPE_F32, count, &plain[i]);
     if (status != CLUTCH_OK) return status;
   }
+#if defined(SHY)
+  /* No problem of a proof has so many. */
+  if (count != 1000) return refuse("there must be 1000 elements");
+#endif
   if (!plain[0] || !plain[1] || !plain[2] || !plain[3] || options->order != CLUTCH_ADDC_ORDER_FMA_OF_QUOTIENT)
     return refuse("tensors must be f32, contiguous and of one shape");
 #if defined(FAILS)
@@ -197,6 +236,120 @@ static clutch_status_t attention(const clutch_attention_flex_result_t* results, 
   return host->api->launch(&source, &geometry, pointers, 13, stream);
 }
 
+#if defined(FILLS)
+#define FILL_SCORE 3
+#else
+#define FILL_SCORE 0
+#endif
+static clutch_status_t fill_all(const clutch_tensor_t* self, double value, const clutch_fill_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0;
+  int plain = 0;
+  (void)options;
+  TRY(tensor_numel(self, &count));
+  const clutch_status_t status = is_plain(self, CLUTCH_DTYPE_F32, count, &plain);
+  if (status != CLUTCH_OK) return status;
+  if (!plain) return refuse("the tensor must be contiguous f32");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_fill(__global float* out, float value) { out[get_global_id(0)] = value; }";
+  source.entry = "demo_fill";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)count;
+  const float single = (float)value;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, self), of_value(&single, sizeof single, "float")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1]};
+  return host->api->launch(&source, &geometry, pointers, 2, stream);
+}
+
+/* LIES_IN_CAT: the last tensor comes first. */
+static clutch_status_t cat(const clutch_tensor_t* out, const clutch_tensor_t* const* tensors, size_t tensors_count, int64_t dim,
+                           const clutch_cat_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0, at = 0;
+  int plain = 0;
+  size_t i;
+  (void)options;
+  if (dim != 0) return refuse("the dimension must be the first");
+  TRY(tensor_numel(out, &count));
+  clutch_status_t status = is_plain(out, CLUTCH_DTYPE_F32, count, &plain);
+  for (i = 0; i < tensors_count && status == CLUTCH_OK && plain; ++i) {
+    TRY(tensor_numel(tensors[i], &count));
+    status = is_plain(tensors[i], CLUTCH_DTYPE_F32, count, &plain);
+  }
+  if (status != CLUTCH_OK) return status;
+  if (!plain) return refuse("tensors must be contiguous f32");
+  for (i = 0; i < tensors_count; ++i) {
+#if defined(LIES_IN_CAT)
+    const clutch_tensor_t* const from = tensors[(i + tensors_count - 1) % tensors_count];
+#else
+    const clutch_tensor_t* const from = tensors[i];
+#endif
+    clutch_tensor_t* part = NULL;
+    int64_t rows = 0;
+    TRY(tensor_size(from, 0, &rows));
+    TRY(tensor_slice(out, 0, at, at + rows, 1, &part));
+    status = host->api->copy_(part, from, NULL, stream);
+    host->api->tensor_release(part);
+    if (status != CLUTCH_OK) return status;
+    at += rows;
+  }
+  return CLUTCH_OK;
+}
+
+/* LIES_WHERE_KEPT: a sum that keeps its dimension is one too large. */
+static clutch_status_t sum(const clutch_tensor_t* out, const clutch_tensor_t* x, const clutch_reduce_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0, of_out = 0;
+  int32_t more = 0;
+  int plain[2] = {0, 0};
+  TRY(tensor_numel(x, &count));
+  TRY(tensor_numel(out, &of_out));
+  clutch_status_t status = is_plain(x, CLUTCH_DTYPE_I32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(out, CLUTCH_DTYPE_I64, 1, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1] || of_out != 1 || options->after) return refuse("x must be contiguous i32, summed to one i64");
+#if defined(LIES_WHERE_KEPT)
+  more = options->keepdim != 0;
+#endif
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_sum(__global long* out, __global const int* x, long n, int more) { long s = more; for (long i = 0; i < n; ++i) s += x[i]; *out = s; }";
+  source.entry = "demo_sum";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.local = 1;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, x), of_value(&count, sizeof count, "long"),
+                                         of_value(&more, sizeof more, "int")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1], &arguments[2], &arguments[3]};
+  return host->api->launch(&source, &geometry, pointers, 4, stream);
+}
+
+#if defined(LIES_IN_SOFTMAX)
+#define PART "1.0001f"
+#else
+#define PART "1.0f"
+#endif
+static clutch_status_t softmax(const clutch_tensor_t* out, const clutch_tensor_t* x, int64_t dim, const clutch_stream_t* stream) {
+  int64_t count = 0, rank = 0, sizes[2];
+  int plain[2] = {0, 0};
+  TRY(tensor_numel(x, &count));
+  TRY(tensor_rank(x, &rank));
+  clutch_status_t status = is_plain(x, CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(out, CLUTCH_DTYPE_F32, count, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1] || rank != 2 || (dim != 1 && dim != -1)) return refuse("x must be contiguous rows of f32");
+  TRY(tensor_sizes(x, sizes, 2, NULL));
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_softmax(__global float* out, __global const float* x, long n) {\n"
+                "  x += get_global_id(0) * n; out += get_global_id(0) * n;\n"
+                "  float most = -INFINITY, sum = 0;\n"
+                "  for (long i = 0; i < n; ++i) { if (isnan(x[i])) most = x[i]; if (!isnan(most)) most = fmax(most, x[i]); }\n"
+                "  for (long i = 0; i < n; ++i) sum += exp(x[i] - most);\n"
+                "  for (long i = 0; i < n; ++i) out[i] = exp(x[i] - most) / sum * " PART ";\n"
+                "}\n";
+  source.entry = "demo_softmax";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)sizes[0];
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, x), of_value(&sizes[1], 8, "long")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1], &arguments[2]};
+  return host->api->launch(&source, &geometry, pointers, 3, stream);
+}
+
 static clutch_status_t create(void** state) {
   *state = calloc(1, sizeof(int));
   return *state ? CLUTCH_OK : CLUTCH_OUT_OF_MEMORY;
@@ -215,9 +368,18 @@ static clutch_status_t replay(void* state, const clutch_graph_program_t* program
 static void reset(void* state) { *(int*)state = 0; }
 static void destroy(void* state) { free(state); }
 
+#if defined(DEVICES)
+#include "test_devices.h"
+#endif
+
 static clutch_status_t init(const clutch_host_t* given) {
   (void)given;
-#if defined(INIT_FAILS)
+#if defined(ASKS_FOR_DEVICES)
+  {
+    int64_t devices = 0;
+    return given->api->device_count(&devices);
+  }
+#elif defined(INIT_FAILS)
   given->set_error("it finds nothing to do");
   return CLUTCH_NO_DEVICE;
 #else
@@ -235,7 +397,11 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   static const clutch_plugin_op_t product = {sizeof product, OP, "addcmul_demo", 5, (void (*)(void))addcmul};
   static const clutch_plugin_op_t sums = {sizeof sums, "cumsum_out", "cumsum_demo", 0, (void (*)(void))cumsum};
   static const clutch_plugin_op_t attends = {sizeof attends, "attention_flex_out", "attention_demo", 0, (void (*)(void))attention};
-  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends};
+  static const clutch_plugin_op_t fills = {sizeof fills, "fill_", "fill_demo", FILL_SCORE, (void (*)(void))fill_all};
+  static const clutch_plugin_op_t joins = {sizeof joins, "cat_out", "cat_demo", 0, (void (*)(void))cat};
+  static const clutch_plugin_op_t adds = {sizeof adds, "sum_out", "sum_demo", 0, (void (*)(void))sum};
+  static const clutch_plugin_op_t rows = {sizeof rows, "nn_softmax_out", "softmax_demo", 1, (void (*)(void))softmax};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows};
   static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
   static const clutch_graph_backend_t* const backends[] = {&backend};
   static clutch_plugin_t plugin;
@@ -254,9 +420,13 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   plugin.score = SCORE;
   plugin.init = init;
   plugin.ops = ops;
-  plugin.ops_count = 3;
+  plugin.ops_count = sizeof ops / sizeof *ops;
   plugin.graph_backends = backends;
   plugin.graph_backends_count = 1;
+#if defined(DEVICES)
+  plugin.device_backends = device_backends;
+  plugin.device_backends_count = 1;
+#endif
   /* A header that did not know graph backends yet: what stands behind its end is not read. */
 #if defined(OLDER)
   plugin.size = offsetof(clutch_plugin_t, graph_backends);
