@@ -162,6 +162,7 @@ void set_allocator_settings(std::string_view text) {
   const detail::OpName name("set_allocator_settings");
   AllocatorSettings settings = detail::parse_allocator_settings(text);
   std::lock_guard lock(detail::settings_in_use().mutex);
+  detail::MemoryLimit::set_by_settings(settings.per_process_memory_fraction, "set_allocator_settings");
   detail::settings_in_use().set = std::move(settings);
   detail::settings_in_use().version.fetch_add(1, std::memory_order_release);
 }
@@ -198,8 +199,15 @@ void set_per_process_memory_fraction(double fraction, const Device& device) {
   if (!(fraction >= 0 && fraction <= 1)) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("the fraction must be from 0 to 1, got {}", fraction));
   detail::MemoryLimitText limit{.fraction = fraction};
   if (fraction == 1) limit = {};
-  if (fraction == 0) limit = {.bytes = 1};  // nothing, in a place where 0 is no limit
   detail::runtime_for(device).pool().limit().set(limit, kOp);
+}
+
+double get_per_process_memory_fraction(const Device& device) {
+  detail::Runtime& runtime = detail::runtime_for(device);
+  const detail::MemoryLimitText limit = runtime.pool().limit().limit();
+  if (!limit.bytes) return limit.fraction.value_or(1);
+  const std::uint64_t total = detail::claimed_traits(runtime.device()).global_bytes;
+  return total == 0 ? 1 : std::min(1.0, static_cast<double>(*limit.bytes) / static_cast<double>(total));
 }
 
 MemoryCallback on_memory_short(std::function<bool(const MemoryShortage&)> release) {

@@ -10,6 +10,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -50,6 +51,10 @@ class Parser {
       expect(":");
       parse_value(key);
     }
+    // As in PyTorch, wherever in the text large_segment_size_mb stands.
+    for (const auto& [key, mib] : not_below_segments_)
+      if (kMiB * mib < settings_.large_segment_size)
+        refuse(fmt::format("{} must be at least large_segment_size_mb, {}", key, settings_.large_segment_size / kMiB), fmt::format("'{}'", mib));
     return std::move(settings_);
   }
 
@@ -100,7 +105,9 @@ class Parser {
   void parse_divisions(const std::string& key) {
     auto& all = settings_.roundup_power2_divisions;
     if (!is_next("[")) {
-      all.fill(division(key));
+      const std::uint64_t value = division(key);
+      if (value == 0) refuse(fmt::format("{} for all sizes must be a power of two", key), "'0'");
+      all.fill(value);
       return;
     }
     ++at_;
@@ -127,14 +134,21 @@ class Parser {
     expect("]");
   }
 
+  /// Bytes of a number of MiB that must not be below large_segment_size_mb.
+  std::uint64_t not_below_segments(const std::string& key) {
+    const std::uint64_t mib = whole(key, kLargeLimit / kMiB + 1, kMostMiB);
+    not_below_segments_.emplace_back(key, mib);
+    return kMiB * mib;
+  }
+
   void parse_value(const std::string& key) {
     AllocatorSettings& s = settings_;
     if (key == "large_segment_size_mb") {
-      s.large_segment_size = kMiB * whole(key, kLargeLimit / kMiB, kMostMiB);
+      s.large_segment_size = kMiB * whole(key, kLargeLimit / kMiB + 1, kMostMiB);
     } else if (key == "max_split_size_mb") {
-      s.max_split_size = kMiB * whole(key, 20, kMostMiB);
+      s.max_split_size = not_below_segments(key);
     } else if (key == "max_non_split_rounding_mb") {
-      s.max_non_split_rounding_size = kMiB * whole(key, 20, kMostMiB);
+      s.max_non_split_rounding_size = not_below_segments(key);
     } else if (key == "garbage_collection_threshold") {
       s.garbage_collection_threshold = fraction(key, false);
     } else if (key == "roundup_power2_divisions") {
@@ -174,6 +188,7 @@ class Parser {
   std::string text_;
   std::vector<std::string> tokens_;
   std::size_t at_ = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> not_below_segments_;  ///< keys with their MiB
   AllocatorSettings settings_;
 };
 

@@ -268,6 +268,15 @@ void Heap::remove(Segment& segment) {
   if (owner && owner->ended && owner->counters.segment.all.current == 0) forget_pool(owner->id);
 }
 
+Segment* Heap::oldest_unused() const {
+  Segment* oldest = nullptr;
+  for (const auto& [address, segment] : segments_) {
+    if (segment->small || segment->grows || !is_whole(*segment)) continue;
+    if (!oldest || segment->first->freed_at < oldest->first->freed_at) oldest = segment.get();
+  }
+  return oldest;
+}
+
 void Heap::forget_pool(PoolId pool) {
   for (FreeList*& last : last_list_)
     if (last && last->key.pool == pool) last = nullptr;

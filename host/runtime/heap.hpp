@@ -130,6 +130,8 @@ class Heap {
   Segment& add(const AllocatorSettings& settings, const HeapKey& key, SegmentMemory memory, std::uint64_t bytes, bool grows);
   /// Removes a segment that is one free block.
   void remove(Segment& segment);
+  /// Of the segments for large blocks that are one free block and do not grow, the one whose block was freed first; null if there is none.
+  Segment* oldest_unused() const;
   /// True if the segment is one free block.
   static bool is_whole(const Segment& segment) { return segment.first->state == Block::State::free && !segment.first->after; }
   /// Lets the whole pages of a free block go that `give_back(segment, offset, bytes)` gives back.

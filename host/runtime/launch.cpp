@@ -59,8 +59,7 @@ void Launch::clear() noexcept {
   operands.clear();
   arguments.clear();
   kept.clear();
-  cost = {};
-  states_bytes = false;
+  clear_cost();
   table.first_base = -1;
   table.entries.clear();
   used_ = 0;

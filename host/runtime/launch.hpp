@@ -70,6 +70,9 @@ struct Launch {
   std::vector<Tensor> kept;  ///< memory that the launch alone uses, until the recorder has taken it
   Cost cost;                 ///< bytes of the tensors bound so far, unless moves() stated them
   bool states_bytes = false;
+  double bytes64 = 0, other_bytes = 0;  ///< of tensors bound so far: of f64 and c128, and of other dtypes
+  /// The cost of what was bound, with the kind of its flops.
+  Cost whole_cost() const noexcept { return {cost.flops, cost.bytes, bytes64 > other_bytes ? cost.flops : 0}; }
 
   std::span<const unsigned char> bytes() const noexcept { return {bytes_, used_}; }  ///< of the arguments
   /// Binds bytes as the next argument. Errors: invalid_argument past kMaxArguments or kMaxBytes, or if `size` is 0.
@@ -86,6 +89,7 @@ struct Launch {
     if (!arguments.fits(more)) [[unlikely]]
       refuse_more();
   }
+  void clear_cost() noexcept { cost = {}, states_bytes = false, bytes64 = other_bytes = 0; }
   /// Removes operands and arguments.
   void clear() noexcept;
 

@@ -100,8 +100,8 @@ svg { width: 100%; border: 1px solid #8888; display: block; }
 rect { stroke: #8888; stroke-width: .5; }
 .active_awaiting_free { fill-opacity: .4; }
 table { border-collapse: collapse; }
-td, th { padding: .1rem .8rem .1rem 0; text-align: right; }
-td:first-child, th:first-child { text-align: left; }
+td, th { padding: .1rem .8rem .1rem 0; text-align: right; white-space: nowrap; }
+td:first-child, th:first-child { text-align: left; white-space: normal; }
 i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 </style>
 )";

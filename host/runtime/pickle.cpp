@@ -21,6 +21,7 @@ void PickleWriter::text(std::string_view value) {
   bytes_ += 'X';
   little_endian(value.size(), 4);
   bytes_ += value;
+  ended();
 }
 
 void PickleWriter::integer(std::int64_t value) {
@@ -37,6 +38,7 @@ void PickleWriter::integer(std::int64_t value) {
     bytes_ += "\x8a\x08";
     little_endian(static_cast<std::uint64_t>(value), 8);
   }
+  ended();
 }
 
 void PickleWriter::integer(std::uint64_t value) {
@@ -44,12 +46,14 @@ void PickleWriter::integer(std::uint64_t value) {
   bytes_ += "\x8a\x09";  // a byte more, for the sign
   little_endian(value, 8);
   bytes_ += '\0';
+  ended();
 }
 
 void PickleWriter::number(double value) {
   bytes_ += 'G';
   const auto bits = std::bit_cast<std::uint64_t>(value);
   for (int i = 7; i >= 0; --i) bytes_ += static_cast<char>(bits >> 8 * i & 0xff);
+  ended();
 }
 
 const std::string* PickleValue::text() const noexcept {

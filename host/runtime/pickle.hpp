@@ -18,23 +18,47 @@ class PickleWriter {
  public:
   PickleWriter() { bytes_ = "\x80\x02"; }
   /// Between begin and end of a dict stand keys and values in turn.
-  void begin_dict() { bytes_ += "}("; }
-  void end_dict() { bytes_ += 'u'; }
-  void begin_list() { bytes_ += "]("; }
-  void end_list() { bytes_ += 'e'; }
-  void begin_tuple() { bytes_ += '('; }
-  void end_tuple() { bytes_ += 't'; }
+  void begin_dict() { begin("}("); }
+  void end_dict() { end('u'); }
+  void begin_list() { begin("](", true); }
+  void end_list() { end('e'); }
+  void begin_tuple() { begin("("); }
+  void end_tuple() { end('t'); }
   void text(std::string_view value);
   void integer(std::int64_t value);
   void integer(std::uint64_t value);
   void number(double value);
-  void boolean(bool value) { bytes_ += value ? '\x88' : '\x89'; }
+  void boolean(bool value) {
+    bytes_ += value ? '\x88' : '\x89';
+    ended();
+  }
   /// The pickle, which is finished.
   std::string finish() { return std::move(bytes_ += '.'); }
 
  private:
+  struct Open {
+    bool is_list;
+    int count;  ///< of elements since the last batch ended
+  };
+  void begin(const char* text, bool is_list = false) {
+    bytes_ += text;
+    open_.push_back({is_list, 0});
+  }
+  void end(char opcode) {
+    open_.pop_back();
+    bytes_ += opcode;
+    ended();
+  }
+  /// A value has ended. Elements of lists go in batches, as Python's pickler writes them: a reader may take those of one as the arguments of a call.
+  void ended() {
+    constexpr int kBatch = 1000;
+    if (open_.empty() || !open_.back().is_list || ++open_.back().count < kBatch) return;
+    bytes_ += "e(";
+    open_.back().count = 0;
+  }
   void little_endian(std::uint64_t value, int bytes);
   std::string bytes_;
+  std::vector<Open> open_;
 };
 
 /// A value of a pickle. Parts that occur twice are shared.

@@ -42,7 +42,6 @@ void Pool::refresh_settings() {
   if (version == settings_version_) [[likely]]
     return;
   settings_ = current_allocator_settings();
-  if (settings_.per_process_memory_fraction < 1) limit_->force({.fraction = settings_.per_process_memory_fraction});
   for (const std::string& key : settings_.without_effect) log_once(LogLevel::warn, fmt::format("allocator_settings: {} has no effect on OpenCL devices", key));
   if (settings_.expandable_segments && source_->reservable() == 0)
     log_once(LogLevel::warn,
@@ -61,8 +60,15 @@ Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std:
   if (checks_memory_) [[unlikely]]
     size = round_up(size, source_->page());  // so that a page has one block alone
   if (most > 0 && size > most) size = std::max(round_up(bytes, kBlockAlignment), most / kBlockAlignment * kBlockAlignment);
-  Request request{
-      .requested = bytes, .bytes = size, .most = most, .key = {stream.id(), pool, size <= kSmallLimit}, .stream = stream, .op = op, .label = current_label(op)};
+  const bool grows = settings_.expandable_segments && source_->reservable() >= size && (pool == PoolId{} || !pool_options(pool).no_split);
+  Request request{.requested = bytes,
+                  .bytes = size,
+                  .most = most,
+                  .grows = grows,
+                  .key = {stream.id(), pool, is_small(size, grows)},
+                  .stream = stream,
+                  .op = op,
+                  .label = current_label(op)};
   settle();
   if (Block* block = take_cached(request)) return block;
   illegal_beside(op);
@@ -113,10 +119,11 @@ Block* Pool::take(const Request& request, Block* block) {
 }
 
 Block* Pool::take_new(const Request& request, bool least, std::string& why_not) {
-  std::uint64_t bytes = least ? request.bytes : new_segment_bytes(settings_, request.bytes, heap_.reserved(), claimed_traits(runtime_.device()).global_bytes);
+  // A block that is small only in a segment that does not grow must not take the rest of one.
+  const std::uint64_t block = request.key.small ? request.bytes : std::max(request.bytes, kSmallLimit + 1);
+  std::uint64_t bytes = least ? request.bytes : new_segment_bytes(settings_, block, heap_.reserved(), claimed_traits(runtime_.device()).global_bytes);
   if (settings_.garbage_collection_threshold > 0) collect_garbage(bytes);
-  const bool grows = settings_.expandable_segments && source_->reservable() >= request.bytes && !request.pool.no_split;
-  if (grows) {
+  if (request.grows) {
     if (!limit_->take(request.bytes)) {
       why_not = limit_->to_text();
       ++heap_.counters().oom_rejections;
@@ -163,11 +170,7 @@ void Pool::collect_garbage(std::uint64_t bytes) {
   if (allowed == UINT64_MAX) return;
   const auto threshold = static_cast<std::uint64_t>(settings_.garbage_collection_threshold * static_cast<double>(allowed));
   while (limit_->held() + bytes > threshold) {
-    Segment* oldest = nullptr;
-    for (const auto& [address, segment] : heap_.segments()) {
-      if (segment->small || segment->grows || !Heap::is_whole(*segment)) continue;
-      if (!oldest || segment->first->freed_at < oldest->first->freed_at) oldest = segment.get();
-    }
+    Segment* oldest = heap_.oldest_unused();
     if (!oldest) return;
     remove(*oldest);
   }

@@ -69,6 +69,7 @@ class Pool {
   /// What allocate() is asked for.
   struct Request {
     std::uint64_t requested, bytes, most;
+    bool grows;  ///< a new segment would grow in place
     HeapKey key;
     StreamImpl& stream;
     std::string_view op, label;

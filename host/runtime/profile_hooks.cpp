@@ -164,7 +164,7 @@ ProfileRecord record_of(const StreamImpl& stream, const ProfiledInfo& info) {
     r.global = g->global, r.global_y = clamped(g->global_y), r.global_z = clamped(g->global_z);
     r.local = clamped(g->local), r.local_y = clamped16(g->local_y), r.local_z = clamped16(g->local_z);
   }
-  r.flops = info.cost.flops, r.bytes = info.cost.bytes, r.graph = info.graph, r.node = info.node;
+  r.flops = info.cost.flops, r.bytes = info.cost.bytes, r.is_f64 = 2 * info.cost.flops64 > info.cost.flops, r.graph = info.graph, r.node = info.node;
   return r;
 }
 

@@ -46,7 +46,8 @@ inline bool is_command(RecordKind kind) noexcept { return kind >= RecordKind::ke
 /// One event. Host times are host_now(). Times of commands are of the device's clock until ProfileLog::finish() translates them.
 struct ProfileRecord {
   RecordKind kind = RecordKind::op;
-  bool finished = false;  ///< of scopes: they ended; of commands: the device told their times
+  bool finished : 1 = false;  ///< of scopes: they ended; of commands: the device told their times
+  bool is_f64 : 1 = false;    ///< of commands: their flops are in f64
   std::uint16_t device = 0;
   std::uint32_t thread = 0;  ///< from 1
   const char* name = "";     ///< lives as long as the log

@@ -160,7 +160,8 @@ Runtime& runtime_of(const DeviceRecord& record) {
   check_process("Runtime");
   std::call_once(record.runtime_once, [&] {
     start_environment_profile();
-    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
+    const cl_context_properties of_platform[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(record.platform), 0};
+    const cl_context_properties* const properties = record.by_plugin ? nullptr : of_platform;  // loaders refuse a platform that they do not list
     cl_int status = CL_SUCCESS;
     std::vector<SubDevice> named = named_sub_devices(record);
     std::vector<cl_device_id> ids{record.id};

@@ -30,7 +30,7 @@ struct Replay {
   std::string snapshot;
   std::vector<std::string> settings;
   std::size_t device = 0;
-  std::uint64_t largest_mib = 4096, device_mib = 0;
+  std::uint64_t largest_mib = 4096, device_mib = 0, limit_mib = 0;
   std::string segments = "mapped";
 };
 
@@ -40,12 +40,15 @@ int replay(const Replay& r) {
   if (all.empty())
     all = {"", "expandable_segments:True", "roundup_power2_divisions:4", "expandable_segments:True,roundup_power2_divisions:4", "max_split_size_mb:64"};
   Segments from{.page = 0, .reservable = 0, .device = r.device_mib << 20};
-  if (r.segments == "mapped") from = {.page = 4096, .reservable = r.largest_mib << 20, .device = 0};
-  fmt::print("{:>16} {:>16} {:>9} {:>9}  settings\n", "requested peak", "reserved peak", "ratio", "segments");
+  if (r.segments == "mapped") from.page = 4096, from.reservable = r.largest_mib << 20;
+  if (r.limit_mib > 0) from.limit = r.limit_mib << 20;
+  fmt::print("{:>16} {:>16} {:>9} {:>9} {:>7}  settings\n", "requested peak", "reserved peak", "ratio", "segments", "failed");
   for (const std::string& text : all) {
-    const Replayed result = clutch_memory::replay(steps, clutch::detail::parse_allocator_settings(text), from);
-    fmt::print("{:>16} {:>16} {:>9.4f} {:>9}  {}\n", result.requested_peak, result.reserved_peak, result.fragmentation(), result.segments,
+    const clutch::AllocatorSettings settings = clutch::detail::parse_allocator_settings(text);
+    const Replayed result = clutch_memory::replay(steps, settings, from);
+    fmt::print("{:>16} {:>16} {:>9.4f} {:>9} {:>7}  {}\n", result.requested_peak, result.reserved_peak, result.fragmentation(), result.segments, result.failed,
                text.empty() ? "(PyTorch's defaults)" : text);
+    for (const std::string& note : clutch_memory::without_effect(settings, from)) fmt::print("{:>54}  ({})\n", "", note);
   }
   return 0;
 }
@@ -72,7 +75,12 @@ int command(int argc, char** argv) {
   replaying->add_option("--largest-mib", r.largest_mib, "the device's largest buffer, to which segments grow")
       ->check(CLI::Range(32, 1 << 20))
       ->capture_default_str();
-  replaying->add_option("--device-mib", r.device_mib, "the device's memory, of which new segments have at most an eighth; 0: without bound")
+  replaying
+      ->add_option("--device-mib", r.device_mib,
+                   "the device's memory: per_process_memory_fraction is a part of it, and new segments have at most an eighth of it; 0: not known")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  replaying->add_option("--limit-mib", r.limit_mib, "what may be held, as CLUTCH_MEMORY_LIMIT has it; 0: no limit")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   std::string snapshot, output;

@@ -81,6 +81,11 @@ void run_numbers(const Calls& c, const Device& device, DType dtype) {
     nn::embedding(make({1000, 64}), c.places(rows, 1000));
     nn::embedding_backward(make({rows, 64}), c.places(rows, 1000), 1000);
   });
+  c.run("selective_scan", [&] {
+    const Tensor x = make({1, 64, 64}), rates = make({64, 16}), shared = make({1, 64, 16});
+    const SelectiveScanResult scan = selective_scan(x, x, rates, shared, shared);
+    selective_scan_backward(scan, x, x, rates, shared, shared);
+  });
   c.run("cumsum", [&] { cumsum(make({64, 4096})), cumsum(make({4096, 64}), 0), cumsum(make({large})); });
   for (const std::int64_t n : {std::int64_t{64}, side})
     c.run("matmul", [&] {

@@ -99,7 +99,9 @@ struct AllocatorSettings {
   /// Segments grow in place where the driver can; elsewhere each new segment is as large as all before it, up to an
   /// eighth of the device's memory.
   bool expandable_segments = false;
-  double per_process_memory_fraction = 1;   ///< part of the device's memory that may be held; 1: CLUTCH_MEMORY_LIMIT's
+  /// Part of the memory that may be held, as set_per_process_memory_fraction() counts it; 1: the limit that it,
+  /// set_memory_limit() or CLUTCH_MEMORY_LIMIT has set.
+  double per_process_memory_fraction = 1;
   std::vector<std::string> without_effect;  ///< given keys of PyTorch's that mean nothing on OpenCL devices
   std::string last_allocator_settings;      ///< the text that was given
 };
@@ -110,7 +112,10 @@ CLUTCH_API AllocatorSettings allocator_settings();
 /// Replaces the settings of all devices by those of a text of PyTorch's grammar: "expandable_segments:True,
 /// roundup_power2_divisions:[256:1,512:2,>:4]". Keys that are not in the text have their defaults. Blocks and segments
 /// that exist stay.
-/// Errors: invalid_setting for an unknown key or a value that the key does not allow; nothing is changed then.
+/// Memory: the limit of per_process_memory_fraction holds at once, until a limit is set for the device itself; without
+///   the key the limit before it holds again.
+/// Errors: invalid_setting for an unknown key or a value that the key does not allow; invalid_argument if a device
+///   holds more than the limit then allows. Nothing is changed then.
 /// Source: torch.cuda.memory._set_allocator_settings, PYTORCH_CUDA_ALLOC_CONF of PyTorch 2.12.
 CLUTCH_API void set_allocator_settings(std::string_view text);
 
@@ -165,6 +170,9 @@ CLUTCH_API void set_memory_limit(std::uint64_t bytes, const Device& device = {})
 /// The same by a part of the device's memory, or of the memory that the system leaves to the process; 1: no limit.
 /// Errors: invalid_argument unless 0 <= fraction <= 1; as set_memory_limit().
 CLUTCH_API void set_per_process_memory_fraction(double fraction, const Device& device = {});
+/// The limit as a part of the device's memory, or of the memory that the system leaves to the process; 1: no limit. A
+/// limit in bytes counts by the device's memory, 1 at most.
+CLUTCH_API double get_per_process_memory_fraction(const Device& device = {});
 
 /// State of a device's memory when an allocation finds none.
 struct MemoryShortage {

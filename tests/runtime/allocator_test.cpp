@@ -7,6 +7,8 @@
 
 #include <clutch/interop_cl.hpp>
 
+#include <fmt/format.h>
+
 #include <optional>
 
 namespace clutch::testing { namespace {
@@ -270,6 +272,76 @@ TEST(Allocator, PastTheLimitIsAnErrorAndLeavesAllUsable) {
     EXPECT_EQ(code_of([&] { set_memory_limit(1000, device); }), ErrorCode::invalid_argument) << "less than what is held";
     EXPECT_EQ(code_of([&] { set_memory_limit(0, device); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { set_per_process_memory_fraction(1.5, device); }), ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Allocator, TheLimitIsToldAsAFraction) {
+  CLUTCH_EACH_DEVICE(device) {
+    const double total = static_cast<double>(device.traits().global_bytes);
+    {
+      Limited limited(device, 40 * kMiB);
+      EXPECT_DOUBLE_EQ(get_per_process_memory_fraction(device), static_cast<double>(get_memory_info(device).total) / total);
+      set_per_process_memory_fraction(0.25, device);
+      EXPECT_EQ(get_per_process_memory_fraction(device), 0.25);
+      EXPECT_EQ(code_of([&] { set_per_process_memory_fraction(-0.5, device); }), ErrorCode::invalid_argument);
+      EXPECT_EQ(get_per_process_memory_fraction(device), 0.25) << "what is refused changes nothing";
+      set_memory_limit(std::uint64_t{1} << 62, device);
+      EXPECT_EQ(get_per_process_memory_fraction(device), 1);
+    }
+    EXPECT_EQ(get_per_process_memory_fraction(device), 1) << "there is no limit";
+  }
+}
+
+TEST(Allocator, TheLimitOfTheSettingsHoldsAtOnceAndEndsWithThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    Limited limited(device, 100 * kMiB);
+    const std::uint64_t own = get_memory_info(device).total;
+    const Tensor held = bytes_of(device, 30 * kMiB);
+    {
+      Configured configured("per_process_memory_fraction:0.75");
+      EXPECT_EQ(get_per_process_memory_fraction(device), 0.75) << "before any allocation";
+      set_allocator_settings("max_split_size_mb:64");
+      EXPECT_EQ(get_memory_info(device).total, own) << "the key is gone";
+      set_allocator_settings("per_process_memory_fraction:0.75");
+      set_allocator_settings("per_process_memory_fraction:1");
+      EXPECT_EQ(get_memory_info(device).total, own);
+      // The later of the two calls counts, also after the next allocation.
+      set_allocator_settings("per_process_memory_fraction:0.75");
+      set_memory_limit(own + kMiB, device);
+      bytes_of(device, kMiB);
+      EXPECT_EQ(get_memory_info(device).total, own + kMiB);
+      set_allocator_settings("per_process_memory_fraction:0.75");
+      EXPECT_EQ(get_per_process_memory_fraction(device), 0.75);
+    }
+    EXPECT_EQ(get_memory_info(device).total, own + kMiB);
+    bytes_of(device, 40 * kMiB);
+    EXPECT_EQ(code_of([&] { bytes_of(device, 102 * kMiB); }), ErrorCode::out_of_memory) << "the device's own limit holds again";
+  }
+}
+
+TEST(Allocator, ALimitOfTheSettingsBelowWhatIsHeldIsAnError) {
+  CLUTCH_EACH_DEVICE(device) {
+    Limited limited(device, 100 * kMiB);
+    const Tensor held = bytes_of(device, 30 * kMiB);
+    const std::uint64_t own = get_memory_info(device).total;
+    const std::string holds = std::to_string(detail::runtime_for(device).pool().limit().held());
+    Configured configured("max_split_size_mb:64");
+    for (const char* fraction : {"0", "1e-06"}) {
+      const std::string text = std::string("per_process_memory_fraction:") + fraction;
+      EXPECT_EQ(code_of([&] { set_allocator_settings(text); }), ErrorCode::invalid_argument);
+      const std::string message = message_of([&] { set_allocator_settings(text); });
+      EXPECT_NE(message.find(fmt::format("the limit of {} must be at least the {} bytes that are held, got ", text, holds)), std::string::npos) << message;
+      EXPECT_EQ(allocator_settings().last_allocator_settings, "max_split_size_mb:64") << "nothing is changed";
+      EXPECT_EQ(get_memory_info(device).total, own);
+    }
+    // Going back to a limit below what is held is one, too.
+    set_allocator_settings("per_process_memory_fraction:0.75");
+    const Tensor more = bytes_of(device, 128 * kMiB);
+    const std::string message = message_of([] { set_allocator_settings(""); });
+    EXPECT_NE(message.find("the limit without per_process_memory_fraction must be at least the "), std::string::npos) << message;
+    EXPECT_NE(message.find("got " + std::to_string(own)), std::string::npos) << message;
+    EXPECT_EQ(get_per_process_memory_fraction(device), 0.75);
+    set_per_process_memory_fraction(1, device);  // so that the settings can end
   }
 }
 

@@ -15,6 +15,7 @@
 #include "cases/random.hpp"
 #include "cases/scatter.hpp"
 #include "cases/segment.hpp"
+#include "cases/selective_scan.hpp"
 #include "cases/sort.hpp"
 #include "support/fixture.hpp"
 #include "support/op_case.hpp"
@@ -35,12 +36,36 @@ Cost cost_of(F&& call) {
   return enqueued_cost() - before;
 }
 
+/// Flops are of f64 where most of the operands are: of matrices, tables of tensors and tasks of the host, not where a scalar alone is.
+TEST(Cost, TellsFlopsOfF64) {
+  const Device& device = test_devices().front();
+  if (!device.traits().fp64) return;
+  for (const DType dtype : {DType::f32, DType::f64, DType::c64, DType::c128}) {
+    const bool is_f64 = dtype == DType::f64 || dtype == DType::c128;
+    const Tensor x = full({48, 48}, 2, {.dtype = dtype, .device = device});
+    auto expect = [&](const Cost& cost) {
+      EXPECT_GT(cost.flops, 0) << name(dtype);
+      EXPECT_EQ(cost.flops64, is_f64 ? cost.flops : 0) << name(dtype);
+    };
+    expect(cost_of([&] { linalg::matmul(x, x); })), expect(cost_of([&] { linalg::eigh(x.unsqueeze(0)); }));
+    if (is_complex(dtype)) continue;
+    expect(cost_of([&] { addcmul(x, x, x); }));
+    const Tensor parameters = full({1000}, 1, {.dtype = dtype, .device = device});
+    const Tensor gradients = full({1000}, 1, {.dtype = dtype, .device = device}), steps = full({1}, 1, {.device = device});
+    const Tensor all[] = {parameters}, of_all[] = {gradients};
+    const Cost step = cost_of([&] { optim::sgd_(all, of_all, {}, steps, {.lr = 0.1}); });
+    EXPECT_GT(step.flops, 0);
+    EXPECT_EQ(step.flops64, is_f64 ? step.flops : 0) << "an optimizer's numbers are f64 everywhere";
+  }
+}
+
 TEST(Cost, IsWhatDescriptorsSay) {
   CLUTCH_EACH_DEVICE(device) {
     const Tensor x = full({64, 32}, 2, {.device = device}), y = full({32, 48}, 3, {.device = device}), out = empty({64, 32}, {.device = device});
     const Cost addc = cost_of([&] { addcdiv_out(out, x, x, x); });
     EXPECT_EQ(addc.flops, cases::AddcCase::flops(64 * 32));
     EXPECT_EQ(addc.bytes, cases::AddcCase::bytes(64 * 32, DType::f32));
+    EXPECT_EQ(addc.flops64, 0);
     const Tensor product = empty({64, 48}, {.device = device});
     EXPECT_EQ(cost_of([&] { linalg::matmul_out(product, x, y); }).flops, cases::MatmulCase::flops(64, 48, 32));
     const Tensor batch = empty({3, 64, 48}, {.device = device});
@@ -94,6 +119,8 @@ TEST(Cost, IsStatedByEveryOp) {
     const std::vector<Tensor> steps{full({100}, 1, {.device = device}), full({30}, 1, {.device = device})};
     optim::AdamW adamw(params, {});
     const double rest = 4.0 * static_cast<double>(y.numel());
+    const Tensor sequence = full({2, 9, 40}, 1, {.device = device}), scanned = empty(sequence.sizes(), {.device = device}),
+                 rates = full({40, 16}, -1, {.device = device}), shared = full({2, 9, 16}, 1, {.device = device});
     const Tensor found = zeros({1}, {.device = device}), scale = full({1}, 2, {.device = device}),
                  tracker = zeros({1}, {.dtype = DType::i32, .device = device});
     const Stated all[] = {
@@ -126,6 +153,8 @@ TEST(Cost, IsStatedByEveryOp) {
         {"rowwise", [&] { nn::softmax(x); }, 4.0 * kNumel, 2 * kBytes, 2},
         {"scatter", [&] { scatter_reduce_(out, 1, index, x); }, cases::ScatterCase::flops(kNumel), cases::ScatterCase::bytes(kNumel, kNumel, DType::f32)},
         {"segment", [&] { segment_reduce(x, offsets); }, kNumel, 2 * kBytes + 8 * (kRows + 1)},
+        {"selective_scan", [&] { selective_scan_out({scanned, {}}, sequence, sequence, rates, shared, shared); },
+         7.0 * static_cast<double>(sequence.numel()) * 16, cases::SelectiveScanCase::bytes(2, 9, 40, 16, false) + 4.0 * 40 * 16},
         // Of each of two runs and their merge: entries of eight bytes in buffers, and counts of digits.
         {"sort", [&] { sort(x); }, 0, cases::SortCase::bytes(DType::f32, kNumel, kRows, kColumns), 8},
         {"sparse24", [&] { sparse::prune_2_4(x); }, 0, 2 * kBytes},

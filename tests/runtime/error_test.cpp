@@ -468,6 +468,11 @@ std::vector<Call> op_rows() {
       ROW("sparse::spmm_backward", sparse::spmm_backward(no, m, {}, m)),
       ROW("sparse::spmm_backward", sparse::spmm_backward(m, m, {}, m, {.reduce = Reduce::any})),
       ROW("sparse::spmm_backward_out", sparse::spmm_backward_out({}, no, m, {}, m)),
+      ROW("selective_scan", selective_scan(no, x, m, x, x)),
+      ROW("selective_scan", selective_scan(x, x, x, x, x)),
+      ROW("selective_scan_out", selective_scan_out({}, x, x, m, x, x)),
+      ROW("selective_scan_backward", selective_scan_backward({}, x, x, m, x, x)),
+      ROW("selective_scan_backward_out", selective_scan_backward_out({}, {no, no}, x, x, m, x, x)),
       ROW("nn::softmax", nn::softmax(no)),
       ROW("nn::softmax", nn::softmax(x, 3)),
       ROW("nn::softmax", nn::softmax(i)),
@@ -641,6 +646,8 @@ std::vector<Call> optim_rows() {
       ROW("optim::Optimizer::load", sgd->load(nowhere())),
       ROW("optim::grad_norm", grad_norm(List{}, 1)),
       ROW("optim::grad_norm_out", grad_norm_out({.norm = x}, List{x}, 1)),
+      ROW("optim::grad_norms", grad_norms(List{})),
+      ROW("optim::grad_norms_out", grad_norms_out(x, List{no})),
       ROW("optim::clip_grad_norm_", clip_grad_norm_(List{x, x}, 1)),
       ROW("optim::GradScaler", GradScaler({.growth_factor = 1})),
       ROW("optim::GradScaler::scale", scaler->scale(no)),
@@ -785,6 +792,7 @@ std::vector<Call> runtime_rows() {
       ROW("Device::selector", no_device.selector()),
       ROW("Device::traits", no_device.traits()),
       ROW("Device::quirks", no_device.quirks()),
+      ROW("Device::supports", no_device.supports(DType::f32)),
       ROW("Stream::device", no_stream.device()),
       ROW("Stream::id", no_stream.id()),
       ROW("Stream::priority", no_stream.priority()),
@@ -814,6 +822,13 @@ std::vector<Call> runtime_rows() {
       ROW("Generator::set_state", no_generator.set_state({})),
       ROW("Generator::state", no_generator.state()),
       ROW("Generator::state_tensor", no_generator.state_tensor()),
+      ROW("GeneratorGuard",
+          [] {
+            Graph recorded;
+            const Stream recording(current_device());
+            const GraphCapture capture(recorded, recording);
+            const GeneratorGuard guard;  // reads the state
+          }()),
       ROW("Defines::set", Defines().set("1", 1)),
       ROW("Defines::set_text", Defines().set_text("1", "1")),
       ROW("Defines::set_type", Defines().set_type("1", DType::f32)),
@@ -1133,6 +1148,7 @@ TEST(Errors, EveryPublicFunctionHasARow) {
       "MemoryLabelGuard",
       "allocator_settings",
       "get_memory_info",
+      "get_per_process_memory_fraction",
       "HostBuffer::to_device",
       "HostMapping::unmap",
       "random_bits",

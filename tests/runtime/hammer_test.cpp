@@ -10,6 +10,7 @@
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -129,7 +130,8 @@ TEST(Hammer, PoolsTrimWhileOthersAllocate) {
       if (i % 9 == t) empty_cache(device);
       if (i % 5 == 0) (void)memory_stats(device);
       if (i % 13 == t) record_memory_history({.max_entries = 100});
-      if (i % 17 == t) set_allocator_settings(i % 2 ? "expandable_segments:True" : "roundup_power2_divisions:4");
+      constexpr std::array kSettings{"expandable_segments:True", "roundup_power2_divisions:4", "per_process_memory_fraction:0.8"};
+      if (i % 17 == t) set_allocator_settings(kSettings[static_cast<std::size_t>(i) % kSettings.size()]);
       if (i % 19 == 0) expect(memory_snapshot().device_traces.size() == static_cast<std::size_t>(device_count()), "a device has no trace");
       const MemoryLabelGuard label(t % 2 ? "odd" : "even");
       PoolGuard guard(new_pool());

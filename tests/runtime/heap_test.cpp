@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The allocator without a device: its blocks, counters and pages against models, its configuration, its limit.
-#include "runtime/torch_allocator_model.hpp"
+#include "runtime/driven_heap.hpp"
 
 #include "runtime/heap.hpp"
 #include "runtime/memory_limit.hpp"
@@ -8,46 +8,12 @@
 #include "support/fixture.hpp"
 #include "tools/memory_replay.hpp"
 
-#include <map>
 #include <random>
 #include <set>
 
 namespace clutch::testing { namespace {
 
 using detail::Block, detail::Heap, detail::HeapKey;
-
-/// A Heap that is used as the pool uses it, with segments of nothing.
-class Driven {
- public:
-  Driven(const AllocatorSettings& settings, std::uint64_t page, std::uint64_t reservable) : settings_(settings), heap_(page), reservable_(reservable) {}
-  Block* malloc(std::uint64_t bytes, std::uint64_t stream) {
-    const std::uint64_t size = detail::rounded_bytes(settings_, bytes);
-    const HeapKey key{stream, {}, size <= detail::kSmallLimit};
-    Block* block = heap_.find(settings_, key, size);
-    if (!block) {
-      const bool grows = settings_.expandable_segments && reservable_ >= size;
-      block = heap_.add(settings_, key, {}, grows ? reservable_ : detail::new_segment_bytes(settings_, size, heap_.reserved(), 0), grows).first;
-    }
-    const std::uint64_t before = heap_.reserved(), taken = Heap::bytes_taken(settings_, *block, size), missing = heap_.missing(*block, taken);
-    heap_.take(settings_, *block, taken, bytes, stream, heap_.label("test"));
-    EXPECT_EQ(heap_.reserved() - before, missing);
-    return block;
-  }
-  void empty_cache() {
-    for (auto at = heap_.segments().begin(); at != heap_.segments().end();) {
-      detail::Segment& segment = *at++->second;
-      if (Heap::is_whole(segment)) heap_.remove(segment);
-    }
-  }
-  Heap& heap() { return heap_; }
-
- private:
-  AllocatorSettings settings_;
-  Heap heap_;
-  std::uint64_t reservable_;
-};
-
-std::uint64_t address_of(const Block& block) { return block.segment->address + block.offset; }
 
 std::uint64_t random_bytes(std::mt19937_64& random) {
   switch (random() % 8) {
@@ -238,14 +204,7 @@ TEST(Heap, FragmentationOfVaryingLengthsIsBounded) {
   auto replay = [&](const char* text, const clutch_memory::Segments& from) {
     return clutch_memory::replay(steps, detail::parse_allocator_settings(text), from);
   };
-  TorchAllocatorModel torch;
-  std::map<std::uint64_t, std::uint64_t> where;
-  for (const clutch_memory::TraceStep& step : steps) {
-    if (step.kind == clutch_memory::TraceStep::Kind::alloc)
-      where[step.block] = torch.malloc(step.bytes, 1);
-    else
-      step.kind == clutch_memory::TraceStep::Kind::free_requested ? torch.request_free(where[step.block]) : torch.complete_free(where[step.block]);
-  }
+  const TorchAllocatorModel torch = modelled(steps);
   const auto plain = replay("", {.page = 4096}), growing = replay("expandable_segments:True", {.page = 4096, .reservable = 4ull << 30});
   RecordProperty("torch", std::to_string(static_cast<double>(torch.reserved_peak) / static_cast<double>(torch.requested_peak)));
   RecordProperty("growing", std::to_string(growing.fragmentation()));
@@ -291,7 +250,7 @@ TEST(AllocatorSettings, SizesAreRoundedAsInPyTorch) {
                                          {0, 1ull, 512ull},
                                          {0, 513ull, 1024ull},
                                          {0, 0ull, 512ull}})
-    EXPECT_EQ(rounded(("roundup_power2_divisions:" + std::to_string(divisions)).c_str(), bytes), block) << divisions << " " << bytes;
+    EXPECT_EQ(rounded(divisions == 0 ? "" : ("roundup_power2_divisions:" + std::to_string(divisions)).c_str(), bytes), block) << divisions << " " << bytes;
   const AllocatorSettings plain;
   constexpr std::uint64_t kMiB = 1 << 20;
   EXPECT_EQ(detail::new_segment_bytes(plain, kMiB, 0, 0), 2 * kMiB);
@@ -308,7 +267,7 @@ TEST(AllocatorSettings, SizesAreRoundedAsInPyTorch) {
 TEST(AllocatorSettings, TheGrammarIsPyTorchs) {
   AllocatorSettings s = detail::parse_allocator_settings(
       " max_split_size_mb : 64, expandable_segments:True,garbage_collection_threshold:0.8,roundup_power2_divisions:[256:1,512:2,>:8],backend:native,"
-      "pinned_num_register_threads:8,large_segment_size_mb:40,per_process_memory_fraction:0.5,");
+      "pinned_num_register_threads:8,large_segment_size_mb:40,max_non_split_rounding_mb:40,per_process_memory_fraction:0.5,");
   EXPECT_EQ(s.max_split_size, 64u << 20);
   EXPECT_TRUE(s.expandable_segments);
   EXPECT_EQ(s.garbage_collection_threshold, 0.8);
@@ -323,26 +282,32 @@ TEST(AllocatorSettings, TheGrammarIsPyTorchs) {
   s = detail::parse_allocator_settings("roundup_power2_divisions:[2:4,16:8]");
   EXPECT_EQ(s.roundup_power2_divisions, (std::array<std::uint64_t, 16>{4, 4, 0, 0, 8}));
   EXPECT_EQ(detail::parse_allocator_settings("").max_split_size, UINT64_MAX);
+  EXPECT_EQ(detail::parse_allocator_settings("max_split_size_mb:15,large_segment_size_mb:12").max_split_size, 15u << 20);
 }
 
 TEST(AllocatorSettings, ErrorsSayWhatMustBe) {
-  for (auto [text, must] : {std::pair{"max_splt_size_mb:64", "a key must be one of"},
-                            {"max_split_size_mb:19", "from 20 to"},
-                            {"max_split_size_mb", "':' must follow"},
-                            {"max_split_size_mb:", "must follow, got the end"},
-                            {"max_split_size_mb:64 expandable_segments:True", "whole number"},
-                            {"expandable_segments:true", "must be True or False, got 'true'"},
-                            {"garbage_collection_threshold:1", "both excluded"},
-                            {"garbage_collection_threshold:nan", "both excluded"},
-                            {"roundup_power2_divisions:3", "powers of two"},
-                            {"roundup_power2_divisions:[3:1]", "powers of two in MiB"},
-                            {"roundup_power2_divisions:[4:1", "must follow, got the end"},
-                            {"roundup_power2_divisions:[4:1,>:2", "']' must follow"},
-                            {"large_segment_size_mb:99999999999999999999", "whole number"},
-                            {"pinned_num_register_threads:3", "power of two"},
-                            {"backend:hip", "native or cudaMallocAsync"},
-                            {",", "a key must follow"},
-                            {"per_process_memory_fraction:1.5", "from 0 to 1"}}) {
+  for (auto [text, must] :
+       {std::pair{"max_splt_size_mb:64", "a key must be one of"},
+        {"max_split_size_mb:19", "max_split_size_mb must be at least large_segment_size_mb, 20, got '19'"},
+        {"max_split_size_mb:39,large_segment_size_mb:40", "max_split_size_mb must be at least large_segment_size_mb, 40, got '39'"},
+        {"large_segment_size_mb:30,max_non_split_rounding_mb:29", "max_non_split_rounding_mb must be at least large_segment_size_mb, 30, got '29'"},
+        {"large_segment_size_mb:10", "from 11 to"},
+        {"roundup_power2_divisions:0", "for all sizes must be a power of two, got '0'"},
+        {"max_split_size_mb", "':' must follow"},
+        {"max_split_size_mb:", "must follow, got the end"},
+        {"max_split_size_mb:64 expandable_segments:True", "whole number"},
+        {"expandable_segments:true", "must be True or False, got 'true'"},
+        {"garbage_collection_threshold:1", "both excluded"},
+        {"garbage_collection_threshold:nan", "both excluded"},
+        {"roundup_power2_divisions:3", "powers of two"},
+        {"roundup_power2_divisions:[3:1]", "powers of two in MiB"},
+        {"roundup_power2_divisions:[4:1", "must follow, got the end"},
+        {"roundup_power2_divisions:[4:1,>:2", "']' must follow"},
+        {"large_segment_size_mb:99999999999999999999", "whole number"},
+        {"pinned_num_register_threads:3", "power of two"},
+        {"backend:hip", "native or cudaMallocAsync"},
+        {",", "a key must follow"},
+        {"per_process_memory_fraction:1.5", "from 0 to 1"}}) {
     const std::string message = message_of([text = text] { detail::parse_allocator_settings(text); });
     EXPECT_NE(message.find(must), std::string::npos) << text << ": " << message;
     EXPECT_EQ(code_of([text = text] { detail::parse_allocator_settings(text); }), ErrorCode::invalid_setting) << text;
@@ -356,7 +321,7 @@ TEST(MemoryLimit, TextsAndBounds) {
   EXPECT_TRUE(detail::parse_memory_limit("64M", limit));
   EXPECT_EQ(limit.bytes, 64u << 20);
   EXPECT_TRUE(detail::parse_memory_limit("0", limit));
-  EXPECT_TRUE(limit.bytes == 0 && limit.fraction == 0);
+  EXPECT_TRUE(!limit.bytes && !limit.fraction);
   for (const char* bad : {"", "1.5", "0.0", ".", "-1", "64X", "0.5x", "half"}) EXPECT_FALSE(detail::parse_memory_limit(bad, limit)) << bad;
 
   detail::MemoryLimit device(1000, {.fraction = 0.5});
@@ -370,6 +335,11 @@ TEST(MemoryLimit, TextsAndBounds) {
   device.set({}, "set_memory_limit");
   EXPECT_TRUE(device.take(1 << 30));
   EXPECT_FALSE(device.take(UINT64_MAX)) << "sums do not wrap";
+  for (std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1000}}) {
+    detail::MemoryLimit nothing(bytes, {.fraction = 0});
+    EXPECT_EQ(nothing.allowed(), 0u) << "a fraction of 0 is no memory, not no limit";
+    EXPECT_FALSE(nothing.take(1));
+  }
 }
 
 TEST(Pickle, ReadsWhatItWrites) {

@@ -34,7 +34,9 @@ void exhaust() {
   } catch (const clutch::Error&) {
   }
   clutch::synchronize();
-  std::cout << "again " << again << ", last " << kept.back().slice(0, 0, 1).to_host<float>()[0] << '\n';
+  std::cout << "again " << again;
+  if (!kept.empty()) std::cout << ", last " << kept.back().slice(0, 0, 1).to_host<float>()[0];
+  std::cout << '\n';
 }
 
 void limit_addresses() {

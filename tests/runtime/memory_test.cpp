@@ -64,6 +64,12 @@ TEST(Memory, ALimitIsAnErrorThatSaysWhoHasIt) {
   EXPECT_NE(text.find("held 8\nagain 8, last 2\nstatus 0"), std::string::npos) << text;
 }
 
+TEST(Memory, AFractionOfNothingIsNoMemory) {
+  const std::string text = child("CLUTCH_ALLOC_CONF=per_process_memory_fraction:0", "exhaust");
+  EXPECT_NE(text.find("may hold 0 bytes, 0 of what there is (per_process_memory_fraction)"), std::string::npos) << text;
+  EXPECT_NE(text.find("held 0\nagain 0\nstatus 0"), std::string::npos) << text;
+}
+
 TEST(Memory, ALimitOfTheSystemIsAnErrorToo) {
   if (kSanitized) return;
   for (const char* settings : {"", "CLUTCH_ALLOC_CONF=expandable_segments:True"}) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the allocator costs the host: a tensor of cached memory, made and dropped, with statistics on as they always are; and tensors that grow step by step.
+#include "harness/rows.hpp"
+
+#include <clutch/allocator.hpp>
+
+#include <utility>
+
+namespace clutch::bench {
+
+void register_allocator(Rows& rows);
+
+namespace {
+
+constexpr std::int64_t kKiB = 1 << 10;
+constexpr int kGrowing = 1000;
+
+Tensor bytes_of(const Device& device, std::int64_t bytes, const Stream& stream) { return empty({bytes}, {.dtype = DType::u8, .device = device}, stream); }
+
+/// While it lives, the allocator has other settings.
+class Configured {
+ public:
+  explicit Configured(const char* text) : former_(allocator_settings().last_allocator_settings) { set_allocator_settings(text); }
+  ~Configured() { set_allocator_settings(former_); }
+  Configured(const Configured&) = delete;
+  Configured& operator=(const Configured&) = delete;
+
+ private:
+  std::string former_;
+};
+
+/// A tensor of cached memory, made and dropped, beside tensors that stay.
+Work cached(const Device& device, std::int64_t bytes) {
+  const Stream stream = current_stream(device);
+  auto kept = std::make_shared<std::vector<Tensor>>();
+  for (int i = 0; i < 100; ++i) kept->push_back(bytes_of(device, bytes, stream));
+  for (std::size_t i = 0; i < kept->size(); i += 2) (*kept)[i] = {};  // so that there are free blocks to choose from
+  Work work;
+  work.run = [=](int reps) {
+    for (int r = 0; r < reps; ++r) bytes_of(device, bytes, stream);
+  };
+  work.check = [=]() -> std::string {
+    constexpr int kTimes = 1000;
+    const auto before = memory_stats(device);
+    const std::uint64_t address = memory_address(bytes_of(device, bytes, stream));
+    work.run(kTimes - 2);
+    if (memory_address(bytes_of(device, bytes, stream)) != address) return "not the same block is taken each time";
+    const auto after = memory_stats(device);
+    auto grew = [&](const char* key) { return after.at(key) - before.at(key); };
+    if (grew("allocation.all.allocated") != kTimes || grew("allocation.all.freed") != kTimes) return "allocations are missing in the statistics";
+    if (grew("requested_bytes.all.allocated") != static_cast<std::uint64_t>(kTimes * bytes)) return "bytes are missing in the statistics";
+    if (grew("num_device_alloc") + grew("num_device_free") != 0) return "the driver was asked for memory";
+    return after.at("active_bytes.all.current") == before.at("active_bytes.all.current") ? "" : "memory is still in use";
+  };
+  return work;
+}
+
+/// Counters of the pool in which tensors grew, each in place of the one before.
+std::map<std::string, std::uint64_t> grow(const Device& device, const Stream& stream) {
+  const MemPool pool;
+  const PoolGuard guard(pool);
+  Tensor last;
+  for (int i = 1; i <= kGrowing; ++i) last = bytes_of(device, 2048 * kKiB + i * 4 * kKiB, stream);
+  return memory_stats(pool.id(), device);
+}
+
+/// A tensor that grows by a page a step, as a cache of keys and values does. Peer: with segments of PyTorch's default sizes.
+Work growing(const Device& device) {
+  const Stream stream = current_stream(device);
+  auto run_with = [=](const char* settings) {
+    return [=](int reps) {
+      const Configured configured(settings);
+      for (int r = 0; r < reps; ++r) grow(device, stream);
+    };
+  };
+  Work work;
+  work.run = run_with("expandable_segments:True");
+  work.peers.push_back({.name = "segments that do not grow", .run = run_with("expandable_segments:False")});
+  work.check = [=]() -> std::string {
+    const Configured configured("expandable_segments:True");
+    const auto stats = grow(device, stream);
+    if (stats.at("allocation.all.allocated") != kGrowing) return fmt::format("{} allocations, not {}", stats.at("allocation.all.allocated"), kGrowing);
+    if (stats.at("num_device_alloc") != 1) return fmt::format("{} segments were made, not 1", stats.at("num_device_alloc"));
+    return "";
+  };
+  return work;
+}
+
+/// What the device lacks for segments that grow in place.
+std::string lacks_growth(const Device& device) {
+  const Configured configured("expandable_segments:True");
+  const MemPool pool;
+  const PoolGuard guard(pool);
+  const Tensor any = bytes_of(device, kKiB, current_stream(device));
+  for (const MemorySegment& segment : memory_snapshot().segments)
+    if (segment.device == device.index() && segment.pool == pool.id() && segment.is_expandable) return "";
+  return "segments that grow in place";
+}
+
+}  // namespace
+
+void register_allocator(Rows& rows) {
+  for (auto [name, bytes] : {std::pair{"4KiB", 4 * kKiB}, std::pair{"4MiB", 4096 * kKiB}})
+    rows.push_back({.name = fmt::format("allocator/cached/{}", name), .prepare = [bytes = bytes](const Device& device) { return cached(device, bytes); }});
+  rows.push_back({.name = fmt::format("allocator/growing/{}", kGrowing), .prepare = growing, .lacks = lacks_growth});
+}
+
+}  // namespace clutch::bench
