@@ -236,6 +236,9 @@ class Page {
     const double knee = roof.flops / roof.bytes, left = std::max(x0, y0 / roof.bytes);
     svg += fmt::format(R"(<polyline class="roof" points="{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}"/>)", x(left), y(left * roof.bytes), x(knee), y(roof.flops),
                        x(x1), y(roof.flops));
+    if (roof.flops64 > 0 && roof.flops64 > y0)
+      svg += fmt::format(R"(<line class="roof" stroke-dasharray="4 3" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>)",
+                         x(std::max(x0, roof.flops64 / roof.bytes)), x(x1), y(roof.flops64), y(roof.flops64));
     for (std::size_t i : shown) {
       const auto& a = averages_[i];
       svg +=
@@ -243,8 +246,8 @@ class Page {
                       x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), html_text(a.key), a.roof.gflops, a.roof.roof_pct);
     }
     svg += fmt::format(
-        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32), measured by clutch-bench. Caches may lift small commands over the line.</p>)",
-        roof.bytes * 1e-9, roof.flops * 1e-9);
+        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32){}, measured by clutch-bench. Caches may lift small commands over the line.</p>)",
+        roof.bytes * 1e-9, roof.flops * 1e-9, roof.flops64 > 0 ? fmt::format(" and {:.1f} (f64, dashed)", roof.flops64 * 1e-9) : "");
     out_.write(svg + '\n');
   }
 

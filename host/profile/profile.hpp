@@ -50,8 +50,8 @@ struct Profile {
 /// Orders the records of a log that has ended. `roof`: of all devices; zeros: the kept one of each.
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof);
 
-/// A command's place on a roof of so much flops and bytes.
-profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, double bytes, double seconds);
+/// The place on a roof of a command of so many flops, of f32 or f64, and bytes.
+profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, bool is_f64, double bytes, double seconds);
 /// True of a command whose times are known.
 inline bool is_timed(const ProfileRecord& r) { return is_command(r.kind) && r.finished; }
 /// Kernels and copies: what a device is busy with.

@@ -27,13 +27,13 @@ double bandwidth(const profiler::DeviceRoof& roof, double bytes) {
 
 }  // namespace
 
-profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, double bytes, double seconds) {
+profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, bool is_f64, double bytes, double seconds) {
   profiler::RoofPoint point;
   if (seconds <= 0) return point;
   point.gflops = flops / seconds * 1e-9;
   point.gbps = bytes / seconds * 1e-9;
-  const double reachable = bandwidth(roof, bytes);
-  const double compute = roof.flops > 0 ? flops / roof.flops : 0, memory = reachable > 0 ? bytes / reachable : 0;
+  const double reachable = bandwidth(roof, bytes), peak = is_f64 && roof.flops64 > 0 ? roof.flops64 : roof.flops;
+  const double compute = peak > 0 ? flops / peak : 0, memory = reachable > 0 ? bytes / reachable : 0;
   if (compute <= 0 && memory <= 0) return point;
   point.binding = compute > memory ? "compute" : "memory";
   point.roof_us = std::max(compute, memory) * 1e6;
@@ -44,7 +44,7 @@ profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, d
 profiler::RoofPoint Profile::roof_of(const ProfileRecord& r) const {
   auto device = devices.find(r.device);
   if (!is_work(r) || device == devices.end()) return {};
-  return roof_point(device->second.roof, r.flops, r.bytes, static_cast<double>(r.end - r.begin) * 1e-9);
+  return roof_point(device->second.roof, r.flops, r.is_f64, r.bytes, static_cast<double>(r.end - r.begin) * 1e-9);
 }
 
 }  // namespace detail
@@ -58,7 +58,8 @@ profiler::DeviceRoof profiler::kept_roof(const Device& device) {
   if (!json.is_object()) return {};
   DeviceRoof roof;
   auto number = [](const nlohmann::json& value) { return value.is_number() && std::isfinite(value.get<double>()) ? std::max(value.get<double>(), 0.0) : 0.0; };
-  if (const auto peaks = json.find("peak_flops"); peaks != json.end() && peaks->is_object()) roof.flops = number(peaks->value("f32", nlohmann::json()));
+  if (const auto peaks = json.find("peak_flops"); peaks != json.end() && peaks->is_object())
+    roof.flops = number(peaks->value("f32", nlohmann::json())), roof.flops64 = number(peaks->value("f64", nlohmann::json()));
   const auto sizes = json.find("bandwidth");
   if (sizes == json.end() || !sizes->is_object()) return roof;
   for (const auto& [name, value] : sizes->items()) {

@@ -137,7 +137,8 @@ class TraceWriter {
       head += fmt::format(R"({}{{"id":{},"name":{},"totalGlobalMem":{},"computeMajor":0,"computeMinor":0,"maxThreadsPerBlock":{},"numSms":{})", comma, index,
                           json_text(device.name), device.global_bytes, device.max_work_group, device.compute_units);
       if (device.roof.flops > 0 || device.roof.bytes > 0)
-        head += fmt::format(R"(,"roof GFLOP/s":{:.3f},"roof GB/s":{:.3f})", device.roof.flops * 1e-9, device.roof.bytes * 1e-9);
+        head += fmt::format(R"(,"roof GFLOP/s":{:.3f},"roof GFLOP/s of f64":{:.3f},"roof GB/s":{:.3f})", device.roof.flops * 1e-9, device.roof.flops64 * 1e-9,
+                            device.roof.bytes * 1e-9);
       head += '}';
       comma = ",";
     }

@@ -72,8 +72,9 @@ class CLUTCH_API Range {
 
 /// Measured limits of a device.
 struct DeviceRoof {
-  double flops = 0;  ///< f32, per second; 0: not known
-  double bytes = 0;  ///< of memory, per second; 0: not known
+  double flops = 0;    ///< f32, per second; 0: not known
+  double bytes = 0;    ///< of memory, per second; 0: not known
+  double flops64 = 0;  ///< f64, per second; 0: not known, and f64 is held against `flops`
   /// Bytes per second of working sets, by their bytes, ascending: those of caches. Beyond the last one `bytes` holds.
   std::vector<std::pair<double, double>> by_size = {};
 };

@@ -493,6 +493,35 @@ TEST(Profiler, KeepsTheNewestOfManyEvents) {
   EXPECT_GT(totals.command_cost_us, 0);
 }
 
+/// Resident memory of the process in bytes, where the system tells it.
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Profiler, KeepsAMillionEventsInBoundedMemory) {
+  constexpr std::int64_t kEvents = 1 << 20, kRecord = 128;
+  Profiler profiler;  // of so many
+  profiler.start();
+  const std::uint64_t before = resident_bytes();
+  for (std::int64_t i = 0; i < 3 * kEvents; ++i) const Range range("many");
+  const std::uint64_t after = resident_bytes();
+  profiler.stop();
+  const ProfileTotals totals = profiler.totals();
+  EXPECT_EQ(totals.events, static_cast<std::uint64_t>(kEvents));
+  EXPECT_GE(totals.dropped, static_cast<std::uint64_t>(2 * kEvents));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr bool kSanitized = true;  // shadow memory, and what sanitizers keep of what was freed
+#else
+  constexpr bool kSanitized = false;
+#endif
+  if (before > 0 && !kSanitized) {
+    EXPECT_LT(after - before, static_cast<std::uint64_t>(kEvents * kRecord) * 5 / 4);
+  }
+}
+
 TEST(Profiler, SumsAveragesWithoutNegativeShares) {
   const Device& device = test_devices().front();
   const Tensor x = full({256, 64}, 2, {.device = device});
@@ -665,6 +694,26 @@ TEST(Profiler, RoofsAreTheBindingOnes) {
   EXPECT_NEAR(r.roof_us, 16.0 * (1 << 20) / 1e8 * 1e6, 1e-3);
   EXPECT_NEAR(r.roof_pct, 100 * r.roof_us / kernels[0].time_us(), 1e-6 * r.roof_pct);
   EXPECT_NEAR(r.gbps, 16.0 * (1 << 20) / kernels[0].time_us() * 1e-3, 1e-6 * r.gbps);
+}
+
+TEST(Profiler, RoofsOfF64AreThoseOfF64) {
+  const Device& device = test_devices().front();
+  if (!device.traits().fp64) return;
+  for (const double flops64 : {1e7, 0.0}) {
+    const Tensor x = zeros({64, 64}, {.dtype = DType::f64, .device = device}), y = x.to(DType::f32);
+    linalg::matmul(x, x), linalg::matmul(y, y);
+    Profiler profiler({.roof = {.flops = 1e9, .bytes = 1e15, .flops64 = flops64}});
+    profiler.start();
+    linalg::matmul(x, x);
+    linalg::matmul(y, y);
+    profiler.stop();
+    double of_f64 = 0, of_f32 = 0;
+    for (const FunctionEvent& e : of_type(profiler.events(), "kernel"))
+      if (e.flops > 0) (of_f64 == 0 ? of_f64 : of_f32) = e.roof.roof_us;
+    constexpr double kFlops = 2.0 * 64 * 64 * 64;
+    EXPECT_NEAR(of_f64, kFlops / (flops64 > 0 ? flops64 : 1e9) * 1e6, 1e-3);
+    EXPECT_NEAR(of_f32, kFlops / 1e9 * 1e6, 1e-3);
+  }
 }
 
 TEST(Profiler, ComparesProfilesWithTheirNoise) {
