@@ -70,15 +70,15 @@ def read_shares(path):
     return {tuple(row[:3]): [float(share) for share in row[3:]] for row in rows}
 
 
-def write_shares(path, what, rows):
-    """Writes the shares of a file anew where rows, each {column: share}, have them; those that are 0 have no line."""
+def write_shares(path, what, rows, stale=()):
+    """Writes the shares of a file anew where rows, each {column: share}, have them; those that are 0 have no line, nor those of stale keys."""
     columns, said = what
     shares = {**read_shares(path), **{key(row): [row.get(c) or 0.0 for c in columns] for row in rows if not row['error']}}
     with open(path, 'w') as file:
         file.write(f'# SPDX-License-Identifier: Apache-2.0\n# {said} Written by scripts/gpu-check --update; cost_model.py goes by it.\n')
         file.write('\t'.join(KEY + columns) + '\n')
         for of, all_of in sorted(shares.items()):
-            if any(all_of):
+            if any(all_of) and of not in stale:
                 file.write('\t'.join([*of, *map(say, all_of)]) + '\n')
 
 

@@ -16,6 +16,7 @@ import ahead
 import budget
 import compilers
 import cost_model
+import exceptions
 import listing
 import page
 
@@ -190,41 +191,62 @@ def main(arguments):
     tasks = [task for target in tools for task in tasks_of(target, folders[profiles[target]], profiles[target], o.op, o.quick)]
     if not tasks:
         raise SystemExit(f'gpu-check: --op must name an op with kernels, got {o.op!r}')
-    cache, reader = Cache(), text_of('compilers.py', 'listing.py', 'ahead.py', 'check.py')
+    cache, reader = Cache(), text_of('compilers.py', 'listing.py', 'ahead.py') + inspect.getsource(measure)
     with concurrent.futures.ThreadPoolExecutor(max(1, o.jobs)) as pool:
         rows = list(pool.map(lambda t: measure(t, tools[t.target], folders[profiles[t.target]], cache, reader), tasks))
     compiled = time.monotonic()
 
     path = os.path.join(ROOT, 'tests/gpu/budget.tsv')
     held = budget.read(path) if os.path.exists(path) else {}
-    report = judge(rows, held)
+    listed, wrong = exceptions.read(), []
+    report = judge(rows, held, listed)
+    stale = set() if o.quick else stale_keys(rows, held, set(tools), o.op)
     page.write(os.path.join(BUILD, 'index.html'), rows, held)
     if o.update:
-        budget.write(path, {**held, **{budget.key(row): row for row in rows}})
-        budget.write_shares(PAIRS, budget.PAIRS, rows)
-        budget.write_shares(AHEAD, budget.AHEAD, rows)
-        print(f'gpu-check: {len(rows)} rows of tests/gpu/budget.tsv written')
-    for line in report['lines']:
+        kept = {of: row for of, row in {**held, **{budget.key(row): row for row in rows}}.items() if of not in stale}
+        budget.write(path, kept)
+        budget.write_shares(PAIRS, budget.PAIRS, rows, stale)
+        budget.write_shares(AHEAD, budget.AHEAD, rows, stale)
+        exceptions.write_document(exceptions.document(kept.values(), listed, cost_model.read_estimates(), cost_model.measured()))
+        print(f'gpu-check: {len(rows)} rows of tests/gpu/budget.tsv written, {len(stale)} taken out that no launch has any more')
+        wrong = exceptions.faults(kept.values(), listed)
+    for line in report['lines'] + wrong:
         print(line)
+    if stale and not o.update:
+        print(f'gpu-check: {len(stale)} rows of tests/gpu/budget.tsv are of launches that are no more, --update takes them out')
     print(f"gpu-check: {len(rows)} kernels for {len(tools)} targets: {report['worse']} worse than their budget, {report['better']} better, {report['new']} without one, "
-          f"{report['other']} by another compiler, {report['errors']} that do not compile; plans {planned - begun:.0f} s, compilers {compiled - planned:.0f} s; page: build/gpu/index.html")
-    return 1 if report['arguments'] or (report['worse'] and not o.update) else 0
+          f"{report['other']} by another compiler, {report['errors']} that do not compile, {report['unlisted']} with numbers in memory that are not in tests/gpu/exceptions.tsv; "
+          f"plans {planned - begun:.0f} s, compilers {compiled - planned:.0f} s; page: build/gpu/index.html")
+    return 1 if report['arguments'] or report['unlisted'] or wrong or (report['worse'] and not o.update) else 0
 
 
-def judge(rows, held):
-    """Counts and lines: what got worse fails, what got better is said, rows of another compiler are said and do not fail."""
+def stale_keys(rows, held, targets, op):
+    """Keys of the budget that a run over all programs of an op, or of all ops, for some targets has not met: launches that are no more."""
+    met = {budget.key(row) for row in rows}
+    return {key for key in held if key not in met and key[0] in targets and (not op or key[1].startswith(op + '_'))}
+
+
+def judge(rows, held, listed):
+    """Counts and lines: what got worse fails, and so do spills, scratch memory and errors that no exception allows, with a budget and without one; what got better is said, rows of
+    another compiler than the budget's are said and do not fail."""
     report = collections.Counter()
     lines = []
+    known = {(row['target'], row['compiler']) for row in held.values()}
+    targets = {target for target, _ in known}
     for row in sorted(rows, key=budget.key):
         name = f"{row['target']} {row['kernel']} ({row['call']})"
         report['errors'] += bool(row['error'])
         if row.get('arguments'):
             report['arguments'] += 1
             lines.append(f"WRONG ARGUMENTS {name}: {row['arguments']}")
+        for line in exceptions.unlisted([row], listed):
+            is_other = row['target'] in targets and (row['target'], row['compiler']) not in known
+            report['unlisted'] += not is_other
+            lines.append(f"other  {line}, by {row['compiler']}" if is_other else f'UNLISTED {line}')
         old = held.get(budget.key(row))
         if old is None:
             report['new'] += 1
-            lines.append(f"new    {name}" + (f": does not compile: {row['error']}" if row['error'] else ''))
+            lines.append(f"new    {name}")
             continue
         worse, better = budget.compare(old, row)
         if old['compiler'] != row['compiler']:
@@ -238,7 +260,7 @@ def judge(rows, held):
             lines.append(f"WORSE  {name}: {', '.join(worse)}")
         if better:
             lines.append(f"better {name}: {', '.join(better)}")
-    return {**{k: report[k] for k in ('errors', 'arguments', 'new', 'other', 'worse', 'better')}, 'lines': lines}
+    return {**{k: report[k] for k in ('errors', 'arguments', 'unlisted', 'new', 'other', 'worse', 'better')}, 'lines': lines}
 
 
 if __name__ == '__main__':

@@ -2,7 +2,6 @@
 """What scripts/gpu-cost runs: every op's small problems on Oclgrind as GPUs, and a table of what its plugin counted (tests/gpu/count/model.hpp)."""
 import argparse
 import collections
-import math
 import os
 import subprocess
 import sys
@@ -112,8 +111,12 @@ def key(row):
     return tuple(row[:3])
 
 
-def compare(held, rows):
-    """Lines of what got worse, what got better and what is new, by entry. A figure that is there only on one side is new, not worse."""
+# (column, heading, whether more is better) of the figures that are held.
+HELD = [(at, heading, more_is_better) for at, (heading, _, more_is_better) in enumerate(FIGURES, len(KEYS)) if more_is_better is not None]
+
+
+def compare(held, rows, columns=HELD):
+    """Lines of what got worse, what got better and what is new, by key. A figure that is there only on one side is new, not worse."""
     worse, better, new = [], [], []
     of_key = {key(row): row for row in held}
     for row in rows:
@@ -123,8 +126,8 @@ def compare(held, rows):
             new.append(f'new    {name}')
             continue
         said = {True: [], False: []}
-        for at, (heading, _, more_is_better) in enumerate(FIGURES, len(KEYS)):
-            if more_is_better is None or old[at] == row[at] or '-' in (old[at], row[at]):
+        for at, heading, more_is_better in columns:
+            if old[at] == row[at] or '-' in (old[at], row[at]):
                 continue
             got_better = (float(row[at]) > float(old[at])) == more_is_better
             said[got_better].append(f'{heading} {old[at]} -> {row[at]}')
@@ -159,77 +162,13 @@ def count_problems(profile, op, quick):
     return run_counted(profile, name, 'CountProblems.*', {'GPU_COUNT_OP': op or '', 'GPU_COUNT_QUICK': '1' if quick else ''})
 
 
-def plan_calls(profile):
-    """On the stub driver, which runs nothing: (groups of each launch by call and kernel, (work, flops, bytes) by call)."""
-    folder = os.path.join(BUILD, 'plans')
-    os.makedirs(folder, exist_ok=True)
-    environment = {**os.environ, 'OCL_ICD_VENDORS': os.path.join(TESTS, 'libclutch_stub_driver.so'), 'CLUTCH_SELF_TEST': 'off', 'CLUTCH_MATRIX_INSTRUCTIONS': 'on', 'CLUTCH_POISON_SCRATCH': '0', 'CLUTCH_CACHE': 'off',
-                   'STUB_PROFILE': os.path.join(ROOT, 'tests/stub/profiles', profile), 'STUB_PLANS': folder, 'STUB_COMPILER': 'c++'}
-    run = subprocess.run([os.path.join(TESTS, 'test_gpu_count'), '--gtest_filter=CountCalls.*'], env=environment, capture_output=True, text=True)
-    if run.returncode != 0:
-        raise SystemExit(f'gpu-cost: the calls could not be planned as on {profile}:\n{run.stdout[-6000:]}')
-    planned, costs = collections.defaultdict(lambda: collections.defaultdict(list)), {}
-    for line in open(os.path.join(folder, profile + '.launches')):
-        _, kernel, local, size, _, label = line.rstrip('\n').split('\t')
-        if label.startswith('call/'):
-            groups = math.prod(int(n) for n in size.split('x')) // math.prod(int(n) for n in local.split('x'))
-            planned[label.split('/')[1]][kernel].append(groups)
-    for line in run.stdout.split('\n'):
-        if line.startswith('cost\tcall/'):
-            _, name, work, flops, size = line.split('\t')[1].split('/')
-            costs[name] = (float(work), float(flops), float(size))
-    return planned, costs
-
-
-def count_calls(profile, width):
-    """Runs of small sizes, by call and kernel: (groups, work, counts). On a GPU with one unit, so that small sizes are cut as large ones are on all units."""
-    one = os.path.join(BUILD, f'{profile}.one_unit')
-    os.makedirs(BUILD, exist_ok=True)
-    with open(one, 'w') as file:
-        file.writelines('units 1\n' if line.startswith('units ') else line for line in open(os.path.join(ROOT, 'tests/stub/profiles', profile)))
-    counted = run_counted(one, profile + '.calls', 'CountCalls.*', {})
-    if counted is None:
-        return None
-    runs = collections.defaultdict(lambda: collections.defaultdict(list))
-    for label, kernel, counts in read_counts(counted):
-        if label.startswith('call/') and counts['width'] == width:
-            _, name, work, _, _ = label.split('/')
-            runs[name][kernel].append((counts['groups'], float(work), counts))
-    return runs
-
-
-def show_calls(machines, update):
-    times = cost_model.measured()
-    estimates, of_profile = [], {}
-    for name in machines:
-        machine = cost_model.MACHINES[name]
-        if machine['profile'] not in of_profile:
-            counted = count_calls(machine['profile'], machine['width'])
-            if counted is None:
-                return SKIPPED
-            of_profile[machine['profile']] = (counted, *plan_calls(machine['profile']))
-        estimates += cost_model.estimate_calls(*of_profile[machine['profile']], name, times)
-    rows = [['call', 'machine', 'bound by', 'estimated us', '% of roofline', 'measured us', 'error %']]
-    for e in estimates:
-        error = f'{100 * (e.seconds * 1e6 / e.measured - 1):+.0f}' if e.measured else '-'
-        rows.append([e.call, e.machine, e.binding, f'{e.seconds * 1e6:.1f}', f'{100 * e.roofline:.0f}', f'{e.measured:g}' if e.measured else '-', error])
-    print(aligned(rows))
-    error = cost_model.error_of(estimates)
-    said = f'where a time was measured they are off by {100 * error[0]:.0f} % in the median and {100 * error[1]:.0f} % at most' if error else 'none of these was measured'
-    print(f'gpu-cost: estimates of a model, not measurements; {said}')
-    if update:
-        cost_model.write_estimates(estimates)
-        print(f'gpu-cost: {len(estimates)} rows of {os.path.relpath(cost_model.ESTIMATES, ROOT)} written')
-    return 0
-
-
 def parse(arguments):
     parser = argparse.ArgumentParser(prog='scripts/gpu-cost', description='Counts what kernels would cost GPUs, on a simulator, over the small problems of tests/cases.')
     parser.add_argument('--op', metavar='STEM', help='problems of one op of CLUTCH_OPS')
     parser.add_argument('--profiles', default=','.join(PROFILES), help=f'by commas, files of tests/stub/profiles; {",".join(PROFILES)} by default')
     parser.add_argument('--update', action='store_true', help='writes tests/gpu/cost.tsv anew, whose figures may not get worse; with --calls tests/gpu/estimates.tsv')
     parser.add_argument('--calls', nargs='?', const='h200', metavar='MACHINES',
-                        help=f'estimates calls of stated shapes instead, beside what was measured; by commas of {", ".join(cost_model.PROFILED)}, h200 by default')
+                        help=f'estimates calls of stated shapes instead, beside what was measured and tests/gpu/estimates.tsv; by commas of {", ".join(cost_model.PROFILED)}, or all; h200 by default')
     parser.add_argument('--published', action='store_true', help='estimates well-known kernels instead, beside speeds that others have published')
     parser.add_argument('--self-test', action='store_true', help='plants faults that the reader and the comparison must find')
     parser.add_argument('--all', action='store_true', help='all problems, where else one of each entry is counted')
@@ -246,7 +185,7 @@ def main(arguments):
     for profile in profiles:
         if profile not in known:
             raise SystemExit(f'gpu-cost: a profile must be one of {", ".join(known)}, got {profile!r}')
-    machines = (o.calls or '').split(',') if o.calls else []
+    machines = cost_model.PROFILED if o.calls == 'all' else o.calls.split(',') if o.calls else []
     for machine in machines:
         if machine not in cost_model.PROFILED:
             raise SystemExit(f'gpu-cost: a machine must be one of {", ".join(cost_model.PROFILED)}, got {machine!r}')
@@ -254,12 +193,13 @@ def main(arguments):
     if subprocess.run([os.path.join(ROOT, 'scripts/drivers'), 'oclgrind']).returncode != 0:
         print('gpu-cost: skipped, since Oclgrind could not be fetched')
         return SKIPPED
-    subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_count', 'clutch_stub_driver'], check=True)
+    subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_count', 'test_gpu_plans', 'clutch_stub_driver'], check=True)
     if o.published:
         import published
         return published.main()
     if o.calls:
-        return show_calls(machines, o.update)
+        import calls
+        return calls.main(machines, o.update)
     rows = []
     for profile in profiles:
         counted = count_problems(profile, o.op, not o.all)

@@ -145,38 +145,17 @@ def extrapolate(runs, groups, work):
     return result
 
 
-# Calls of tests/gpu/budget.tsv that run the same programs as those of count/calls_test.cpp.
-BUDGET_CALLS = {
-    'addcdiv 2^24': 'addcdiv 1M f32',
-    'randn 2^24': 'randn 1M f32',
-    'AdamW 2^24': 'adamw 1M f32',
-    'sum, 16384 rows of 1024': 'sum of rows f32',
-    'softmax, 16384 x 1024': 'softmax 1024x4096 f32',
-    'eigh of 2^20, n = 8': 'eigh n=8 f32',
-    'eigh of 10000, n = 8': 'eigh n=8 f32',
-    'eigh of 2^20, n = 32': 'eigh n=32 f32',
-    'eigh of 10000, n = 32': 'eigh n=32 f32',
-    'flex causal, 16 x 4096 x 64': 'flex E=64 f32',
-    'flex causal of bf16 by matrix instructions, 16 x 4096 x 64': 'flex by blocks E=64 bf16',
-    'flex causal of bf16 by matrix instructions, 16 x 4096 x 128': 'flex by blocks E=128 bf16',
-    'flex_backward causal of bf16 by matrix instructions, 16 x 4096 x 64': 'flex by blocks E=64 bf16',
-    'flex_backward causal of bf16 by matrix instructions, 16 x 4096 x 128': 'flex by blocks E=128 bf16',
-    'matmul 4096': 'matmul 4096 f32',
-    'matmul 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
-    'linear 4096 of bf16 by matrix instructions': 'matmul by blocks 4096 bf16',
-}
-UNKNOWN_OCCUPANCY = 0.5
-
-
 def of_unit(target):
     """What the compiler of a target says as occupancy when a unit is full: per cent, waves of a SIMD, or lanes (of Intel's, whose units always hold as many threads)."""
     return 100.0 if target.startswith('sm_') else {'gfx942': 8.0, 'gfx1100': 16.0, 'dg2': 32.0}[target]
 
 
 def occupancy(target, kernel, call):
-    """Share of a unit's sub-groups that tests/gpu/budget.tsv says of a call's kernel; UNKNOWN_OCCUPANCY where it says nothing of that program."""
-    row = budget.read(os.path.join(HERE, 'budget.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
-    return float(row['occupancy']) / of_unit(target) if row and float(row['occupancy'] or 0) > 0 else UNKNOWN_OCCUPANCY
+    """Share of a unit's sub-groups that tests/gpu/budget.tsv says of a kernel in a call of the budget's. A kernel that it does not know ends the program: any share would be a guess."""
+    row = budget.read(os.path.join(HERE, 'budget.tsv')).get((target, kernel, call))
+    if not row or not float(row['occupancy'] or 0) > 0:
+        raise SystemExit(f'gpu-cost: tests/gpu/budget.tsv must have the row {target} {kernel} ({call}): scripts/gpu-check --targets {target} --op {kernel.split("_")[0]} --update writes it')
+    return float(row['occupancy']) / of_unit(target)
 
 
 def sub_groups_of(share, machine):
@@ -185,13 +164,13 @@ def sub_groups_of(share, machine):
 
 
 def pairs_of(target, kernel, call):
-    """Share of the f32 instructions of a call's kernel that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where it says nothing of that program."""
-    return budget.read_shares(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, BUDGET_CALLS.get(call)), [0.0])[0]
+    """Share of the f32 instructions of a kernel in a call of the budget's that are issued in pairs, as tests/gpu/pairs.tsv says; 0 where none are."""
+    return budget.read_shares(os.path.join(HERE, 'pairs.tsv')).get((target, kernel, call), [0.0])[0]
 
 
 def ahead_of(target, kernel, call):
-    """What tests/gpu/ahead.tsv says of the loads of a call's kernel, for bounds(); none where it says nothing of that program."""
-    row = budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, BUDGET_CALLS.get(call)))
+    """What tests/gpu/ahead.tsv says of the loads of a kernel in a call of the budget's, for bounds(); none where none is ahead."""
+    row = budget.read_shares(os.path.join(HERE, 'ahead.tsv')).get((target, kernel, call))
     return (row[:2], row[2:]) if row else (NONE_AHEAD, NONE_AHEAD)
 
 
@@ -206,33 +185,49 @@ def measured(path=os.path.join(HERE, 'measured.tsv')):
     return {(row['call'], row['machine']): float(row['microseconds']) for row in read_table(path)}
 
 
-Estimate = collections.namedtuple('Estimate', 'call machine binding seconds roofline measured')
+Part = collections.namedtuple('Part', 'kernel binding seconds')  # what a kernel takes of a call
+Estimate = collections.namedtuple('Estimate', 'call machine binding seconds roofline measured parts', defaults=((),))
 
 
-def estimate_calls(counted, planned, costs, machine_name, times):
-    """Estimates of calls: counted[call][kernel] are runs, planned[call][kernel] groups of each launch at the stated shape, costs[call] (work, flops, bytes)."""
+def by_launch(runs, launched, work):
+    """[(runs, groups of the launch at the call's own shape, turns)] of the launches of a kernel: runs of small sizes (groups, work, counts) in the order in which they were made."""
+    of_size = collections.defaultdict(list)
+    for run in runs:
+        of_size[run[1]].append(run)
+    times = {len(all_of) for all_of in of_size.values()}
+    # Several launches at each size are each extrapolated for themselves. Of equal launches at the call's own shape one is planned.
+    if len(times) == 1 and (many := times.pop()) > 1 and len(launched) in (1, many):
+        return [([all_of[i] for all_of in of_size.values()], launched[i % len(launched)], 1) for i in range(many)]
+    # A call that launches a kernel once at the small sizes, and often at its own, takes its work in so many turns.
+    turns = max(1.0, runs[-1][0] / runs[-1][1] * work / launched[0]) if len(launched) > 1 and len(runs) <= 2 else 1
+    return [(runs, launched[0 if turns > 1 else -1], turns)]
+
+
+def estimate_calls(counted, planned, costs, budget_calls, machine_name, times):
+    """Estimates of calls: counted[call][kernel] are runs, planned[call][kernel] groups of each launch at the stated shape, costs[call] (work, flops, bytes), budget_calls[call, kernel] the
+    call of tests/gpu/budget.tsv with the same program."""
     machine = MACHINES[machine_name]
-    result = []
+    target, result = machine['target'], []
     for call, kernels in counted.items():
         work, flops, size = costs[call]
-        total, by_bound, by_matrix = 0.0, collections.Counter(), False
+        parts, by_bound, by_matrix = [], collections.Counter(), False
+        # A call's bytes are its main kernel's: the one with most groups.
+        main = max(kernels, key=lambda k: planned[call].get(k, [0])[-1])
         for kernel, runs in kernels.items():
             if kernel not in planned[call]:
                 raise SystemExit(f'gpu-cost: {call} launches {", ".join(planned[call])} at its shape, and {kernel} at the small ones')
-            # A call that launches a kernel once at the small sizes, and often at its own, takes its work in so many turns; of equal launches one is planned.
-            launched, turns = planned[call][kernel], 1
-            if len(launched) > 1 and len(runs) <= 2:
-                turns = max(1.0, runs[-1][0] / runs[-1][1] * work / launched[0])
-            counts = extrapolate(runs, launched[0 if turns > 1 else -1], work / turns)
-            resident = sub_groups_of(occupancy(machine['target'], kernel, call), machine)
-            # A call's bytes are its main kernel's: the one with most groups.
-            main = max(kernels, key=lambda k: planned[call].get(k, [0])[-1])
-            of_bounds = bounds(counts, machine, resident, size / turns if kernel == main else None, pairs_of(machine['target'], kernel, call),
-                               ahead_of(machine['target'], kernel, call))
-            by_matrix = by_matrix or of_bounds['matrix'] > 0
-            total += turns * seconds(of_bounds)
-            by_bound[binding(of_bounds)] += turns * seconds(of_bounds)
-        result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine, by_matrix) / total, times.get((call, machine_name))))
+            compiled = budget_calls[call, kernel]
+            resident = sub_groups_of(occupancy(target, kernel, compiled), machine)
+            of_kernel, launches = collections.Counter(), by_launch(runs, planned[call][kernel], work)
+            for of_launch, groups, turns in launches:
+                counts = extrapolate(of_launch, groups, work / turns)
+                of_bounds = bounds(counts, machine, resident, size / turns if kernel == main and len(launches) == 1 else None, pairs_of(target, kernel, compiled), ahead_of(target, kernel, compiled))
+                by_matrix = by_matrix or of_bounds['matrix'] > 0
+                of_kernel[binding(of_bounds)] += turns * seconds(of_bounds)
+            by_bound.update(of_kernel)
+            parts.append(Part(kernel, of_kernel.most_common(1)[0][0], sum(of_kernel.values())))
+        total = sum(part.seconds for part in parts)
+        result.append(Estimate(call, machine_name, by_bound.most_common(1)[0][0], total, ideal_seconds(flops, size, machine, by_matrix) / total, times.get((call, machine_name)), tuple(parts)))
     return result
 
 
@@ -252,16 +247,26 @@ BENCH_ROWS = {
     'matmul 1024': 'matmul/f32/1024_1024_1024',
 }
 ESTIMATES = os.path.join(HERE, 'estimates.tsv')
-ESTIMATES_HEAD = '''# SPDX-License-Identifier: Apache-2.0
-# What scripts/gpu-cost --calls --update estimated of rows of the bench, for scripts/gpu-run, which has no simulator at hand. No GPU was measured.
-row\tmachine\tbound by\tmicroseconds
+ALL_KERNELS = 'all'
+ESTIMATE_COLUMNS = ['call', 'machine', 'kernel', 'bound by', 'microseconds', 'roofline %', 'loads %', 'stores %', 'passes', 'worst']
+ESTIMATES_HEAD = f'''# SPDX-License-Identifier: Apache-2.0
+# What scripts/gpu-cost --calls all --update estimated of calls (count/stated_calls.cpp) and their kernels; no figure may get worse. No GPU was measured.
+# roofline: of the data sheet's peaks; loads, stores: sectors of global memory that must be touched, in per cent of those that are; passes: of local memory, for each
+# that is needed, and the most of one: 2 is a conflict of two.
 '''
 
 
-def write_estimates(estimates, path=ESTIMATES):
-    rows = sorted((BENCH_ROWS[e.call], e.machine, e.binding, f'{e.seconds * 1e6:.1f}') for e in estimates if e.call in BENCH_ROWS)
+def write_estimates(rows, path=ESTIMATES):
     with open(path, 'w') as file:
-        file.write(ESTIMATES_HEAD + ''.join('\t'.join(row) + '\n' for row in rows))
+        file.write(ESTIMATES_HEAD + ''.join('\t'.join(row) + '\n' for row in [ESTIMATE_COLUMNS] + rows))
+
+
+def read_estimates(path=ESTIMATES):
+    """Rows of a table that write_estimates() wrote."""
+    rows = [line.rstrip('\n').split('\t') for line in open(path) if not line.startswith('#')]
+    if not rows or any(len(row) != len(ESTIMATE_COLUMNS) for row in rows) or rows[0] != ESTIMATE_COLUMNS:
+        raise ValueError(f'{path}: the columns must be {" ".join(ESTIMATE_COLUMNS)}')
+    return rows[1:]
 
 
 PROFILED = [name for name, m in MACHINES.items() if m['profile']]  # machines whose launches can be planned
@@ -275,9 +280,11 @@ def machine_of(device):
 def beside_measured(device, rows, path=ESTIMATES):
     """What was estimated beside what the bench measured: {row: microseconds} -> [{row, bound by, estimated, measured, error}], the error relative to what was measured."""
     machine = machine_of(device)
-    told = [t for t in read_table(path) if t['machine'] == machine and t['row'] in rows]
     result = []
-    for t in told:
-        estimated, took = float(t['microseconds']), rows[t['row']]
-        result.append({'row': t['row'], 'bound by': t['bound by'], 'estimated_us': estimated, 'measured_us': round(took, 1), 'error': round(estimated / took - 1, 3)})
+    for call, of, kernel, bound, microseconds, *_ in read_estimates(path):
+        row = BENCH_ROWS.get(call)
+        if of != machine or kernel != ALL_KERNELS or row not in rows:
+            continue
+        estimated, took = float(microseconds), rows[row]
+        result.append({'row': row, 'bound by': bound, 'estimated_us': estimated, 'measured_us': round(took, 1), 'error': round(estimated / took - 1, 3)})
     return result

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import ahead
+import calls
 import cost
 import cost_model
 import listing
@@ -16,7 +17,7 @@ import published
 
 COUNTS = ('width=32 items=64 groups=2 barriers=6 sub_groups=2 issues_f32=10 issues_f64=0 issues_special=0 issues_integer=6 issues_control=0 issues_memory=4 busy=320 longest=12 '
           'load_pieces=4 load_ideal=16 load_sectors=32 load_lines=8 load_bytes=512 load_touched=20 store_pieces=2 store_ideal=8 store_sectors=8 store_lines=2 store_bytes=256 '
-          'store_touched=8 local_pieces=4 local_ideal=4 local_passes=10 atomics=64 atomic_pieces=2 atomic_passes=64 constant_pieces=0 constant_passes=0 scratch_pieces=2 '
+          'store_touched=8 local_pieces=4 local_ideal=4 local_passes=10 local_worst=4 atomics=64 atomic_pieces=2 atomic_passes=64 constant_pieces=0 constant_passes=0 scratch_pieces=2 '
           'scratch_bytes=256 waits=2 local_waits=2')
 FIGURES = ['50.0', '100.0', '8.00', '1.50', '50.0', '3.00', '1.00', '32.00', '4.00', '10.00']
 
@@ -192,12 +193,72 @@ def knows_loads_ahead():
 def keeps_estimates(folder):
     bad = 0
     path = os.path.join(folder, 'estimates.tsv')
-    cost_model.write_estimates([cost_model.Estimate('softmax, 16384 x 1024', m, 'L2', s, 0.5, None) for m, s in (('h200', 50e-6), ('mi300x', 40e-6))], path)
+    rest = ['-'] * 5
+    cost_model.write_estimates([['softmax, 16384 x 1024', m, k, 'L2', f'{s:.1f}', *rest] for m, k, s in (('h200', 'all', 50), ('h200', 'rowwise_groups', 49), ('mi300x', 'all', 40))], path)
     row = 'softmax/f32/16384x1024'
     for device, estimated in (('NVIDIA H200', 50.0), ('gfx942:sramecc+:xnack-', 40.0)):
         said = cost_model.beside_measured(device, {row: 80.0, 'another row': 1.0}, path)
         bad += fails(f'estimates of {device}', [(row, estimated, 80.0, round(estimated / 80 - 1, 3))], [(s['row'], s['estimated_us'], s['measured_us'], s['error']) for s in said])
     bad += fails('estimates of a device that the table has not', [], cost_model.beside_measured('NVIDIA A100', {row: 80.0}, path))
+    return bad
+
+
+def estimates_calls():
+    """Estimates of planted calls: kernels launched once, several times and in turns; programs that no budget knows."""
+    bad = 0
+    counts = {name: int(n) for name, n in (word.split('=') for word in COUNTS.split(' '))}
+    once = [(1, 4.0, counts), (2, 8.0, counts)]
+    bad += fails('a launch of its own', [(once, 7, 1)], cost_model.by_launch(once, [7], 100))
+    twice = [(1, 4.0, 'a'), (2, 4.0, 'b'), (2, 8.0, 'c'), (4, 8.0, 'd')]
+    pairs = [[(1, 4.0, 'a'), (2, 8.0, 'c')], [(2, 4.0, 'b'), (4, 8.0, 'd')]]
+    bad += fails('two launches', [(pairs[0], 50, 1), (pairs[1], 60, 1)], cost_model.by_launch(twice, [50, 60], 100))
+    bad += fails('two equal launches, of which one is planned', [(pairs[0], 50, 1), (pairs[1], 50, 1)], cost_model.by_launch(twice, [50], 100))
+    bad += fails('two turns', [(once, 5, 5.0)], cost_model.by_launch(once, [5, 5], 100))
+    bad += fails('what a kernel accesses', ['50.0', '100.0', '2.50', '4'], calls.access([(1, 4.0, {}), (2, 8.0, counts)]))
+    bad += fails('a kernel without local memory', ['50.0', '100.0', '-', '-'], calls.access([(2, 8.0, {**counts, 'local_ideal': 0, 'local_passes': 0, 'local_worst': 0})]))
+    try:
+        cost_model.occupancy('sm_90', 'planted', 'a call')
+        bad += fails('a program that the budget has not', 'the end of the program', 'an occupancy')
+    except SystemExit as ended:
+        bad += fails('the words of a program that the budget has not', True, 'must have the row sm_90 planted (a call)' in str(ended))
+    return bad
+
+
+def holds_estimates(folder):
+    """Figures of estimates may not get worse, and must reach their targets or be known not to."""
+    bad = 0
+    path = os.path.join(folder, 'estimates.tsv')
+    row = ['planted 2^24', 'h100', 'planted', 'DRAM', '50.0', '80.0', '90.0', '95.0', '1.50', '2']
+    cost_model.write_estimates([row], path)
+    bad += fails('estimates that were written and read', [row], cost_model.read_estimates(path))
+    bad += fails('the same estimates', ([], [], []), cost.compare([row], [row], calls.HELD))
+    for at, heading, more_is_better in calls.HELD:
+        for change in (-1.0, 1.0):
+            now = list(row)
+            now[at] = f'{float(row[at]) + change:g}'
+            worse, better, new = cost.compare([row], [now], calls.HELD)
+            bad += fails(f'{heading} {row[at]} -> {now[at]}', ((change > 0) != more_is_better, (change > 0) == more_is_better, 0), (len(worse) == 1, len(better) == 1, len(new)))
+    bad += fails('an estimate that is new', (0, 0, 1), tuple(map(len, cost.compare([], [row], calls.HELD))))
+    bad += fails('a figure that was not there', ([], [], []), cost.compare([row[:6] + ['-'] * 4], [row], calls.HELD))
+    target = dict(call='planted*; other', machine='h100', kernel='*', figure='loads %', target='90', known='')
+    for what, change, said in (('a target that is met', {}, (0, 1, 0)), ('one that is not', dict(target='91'), (1, 0, 1)), ('one that is known not to be', dict(target='91', known='reason'), (0, 0, 1)),
+                               ('one that is met and known not to be', dict(known='reason'), (1, 1, 0)), ('a target of another call', dict(call='plant', target='91'), (0, 0, 0)),
+                               ('a target of another machine', dict(machine='h200', target='91'), (0, 0, 0)), ('a most that is met', dict(figure='worst', target='2'), (0, 1, 0)),
+                               ('a most that is not', dict(figure='worst', target='1'), (1, 0, 1))):
+        wrong, met, missed = calls.short_of([row, [*row[:6], '-', '-', '-', '-']], [{**target, **change}])
+        bad += fails(what, said, (len(wrong), met, missed))
+    with open(path, 'w') as file:
+        file.write('call\tmachine\n')
+    try:
+        cost_model.read_estimates(path)
+        bad += fails('estimates of other columns', 'an error', 'none')
+    except ValueError as problem:
+        bad += fails('the words of estimates of other columns', True, 'the columns must be call machine' in str(problem))
+    # The tables themselves can be read, and targets name calls and figures that there are.
+    held, targets = cost_model.read_estimates(), cost_model.read_table(calls.TARGETS)
+    for t in targets:
+        bad += fails(f"the target of {t['call']}", True, t['figure'] in calls.MORE_IS_BETTER and float(t['target']) > 0)
+    bad += fails('targets beside the estimates that are held', [], calls.short_of(held, targets)[0])
     return bad
 
 
@@ -221,7 +282,7 @@ def judges_published():
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        bad = reads_counts(folder) + compares(folder) + models() + knows_loads_ahead() + keeps_estimates(folder) + judges_published()
+        bad = reads_counts(folder) + compares(folder) + models() + knows_loads_ahead() + keeps_estimates(folder) + estimates_calls() + holds_estimates(folder) + judges_published()
     print('gpu-cost --self-test: all planted faults were found' if not bad else f'gpu-cost --self-test: {bad} were not')
     return 1 if bad else 0
 

@@ -5,6 +5,7 @@ import html
 import math
 
 import budget
+import cost_model
 
 # Listings make the page long: the worst kernels have theirs, up to so many instructions.
 MOST_LISTINGS, MOST_LINES = 400, 160
@@ -86,6 +87,38 @@ def detail(row, with_listing):
             f'program build/release/tests/gpu_plans/{row["program"]}.cl, {html.escape(row["compiler"])}</div>{body}</details>')
 
 
+def measured_beside(call, machine, microseconds, times):
+    """What was measured of a call, and the model's error; nothing if it was not."""
+    if (call, machine) not in times:
+        return ''
+    took = times[call, machine]
+    return f'<br>measured {took:g} us, <b>off by {100 * (microseconds / took - 1):+.0f} %</b>'
+
+
+def estimated(rows, times):
+    """The table of estimates by call and machine; `rows` as cost_model.read_estimates() gives them, `times` as measured()."""
+    of_call = collections.defaultdict(dict)
+    for call, machine, kernel, binding, microseconds, roofline, *_ in rows:
+        if kernel == cost_model.ALL_KERNELS:
+            of_call[call][machine] = (binding, float(microseconds), roofline)
+    machines = [m for m in cost_model.PROFILED if any(m in of for of in of_call.values())]
+    errors = sorted(abs(of[m][1] / times[call, m] - 1) for call, of in of_call.items() for m in of if (call, m) in times)
+    said = (f'Where a time was measured, the model is off by {100 * errors[len(errors) // 2]:.0f} % in the median and {100 * errors[-1]:.0f} % at most.' if errors else 'No time was measured.')
+    parts = [f'<h2>Estimated times of calls</h2><p>By a model of these machines (scripts/gpu-cost --calls), with the per cent of their roofline and what binds. They are estimates. {said}</p>',
+             '<table><thead><tr><th>call' + ''.join(f'<th>{m}' for m in machines) + '</thead><tbody>']
+    for call, of in sorted(of_call.items()):
+        parts.append(f'<tr><td>{html.escape(call)}</td>')
+        for m in machines:
+            if m not in of:
+                parts.append('<td><small>not estimated</small></td>')
+                continue
+            binding, microseconds, roofline = of[m]
+            share = '' if roofline == '-' else f', {float(roofline):.0f} %'
+            parts.append(f'<td>{microseconds:g} us{share}<br><small>{html.escape(binding)}</small>{measured_beside(call, m, microseconds, times)}</td>')
+        parts.append('</tr>')
+    return parts + ['</tbody></table>']
+
+
 def write(path, rows, held):
     targets = sorted({row['target'] for row in rows})
     kernels = collections.defaultdict(dict)
@@ -110,7 +143,9 @@ def write(path, rows, held):
         parts.append(f'<tr><td>{html.escape(name)}<br><small>{html.escape(call)}</small></td>')
         parts += [cell(kernels[name, call].get(target), held) for target in targets]
         parts.append('</tr>')
-    parts.append('</tbody></table><h2>Hot loops</h2><p>The innermost loop with most multiply-adds, else the longest. On the left the line of the program that the instructions came from, which Intel’s compiler does not tell.</p>')
+    parts.append('</tbody></table>')
+    parts += estimated(cost_model.read_estimates(), cost_model.measured())
+    parts.append('<h2>Hot loops</h2><p>The innermost loop with most multiply-adds, else the longest. On the left the line of the program that the instructions came from, which Intel’s compiler does not tell.</p>')
     for key in order:
         parts += [detail(row, budget.key(row) in listed) for _, row in sorted(kernels[key].items())]
     # A link opens what it leads to.

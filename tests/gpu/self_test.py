@@ -8,7 +8,9 @@ import tempfile
 import budget
 import check
 import compilers
+import exceptions
 import listing
+import page
 import planted
 
 AMD = '''	.globl	planted
@@ -154,23 +156,24 @@ def comparison():
     bad = 0
     row = {'target': 'sm_90', 'kernel': 'planted', 'call': 'a call', 'compiler': 'ptxas-1', 'error': '', **{name: 8 for name in budget.NUMBERS}}
     held = {budget.key(row): row}
-    bad += fails('equal numbers', (0, 0), tuple(check.judge([row], held)[k] for k in ('worse', 'better')))
+    listed = [exceptions.Listed('planted', '*', 'sm_90', 'default', '9', '9', 'a reason')]
+    bad += fails('equal numbers', (0, 0), tuple(check.judge([row], held, listed)[k] for k in ('worse', 'better')))
     for name in budget.NUMBERS:
         grows_badly = name not in ('occupancy', 'wide', 'matrix')
         for now in (7, 9):
-            report = check.judge([dict(row, **{name: now})], held)
+            report = check.judge([dict(row, **{name: now})], held, listed)
             bad += fails(f'{name} from 8 to {now}', ((now > 8) == grows_badly, (now > 8) != grows_badly), (report['worse'] == 1, report['better'] == 1))
-    other = check.judge([dict(row, registers=9, compiler='ptxas-2')], held)
+    other = check.judge([dict(row, registers=9, compiler='ptxas-2')], held, listed)
     bad += fails('growth by another compiler', (0, 1), (other['worse'], other['other']))
-    bad += fails('a kernel that stops compiling', 1, check.judge([dict(row, error='planted')], held)['worse'])
-    bad += fails('a kernel without a row', 1, check.judge([dict(row, kernel='unknown')], held)['new'])
+    bad += fails('a kernel that stops compiling', 1, check.judge([dict(row, error='planted')], held, listed)['worse'])
+    bad += fails('a kernel without a row', 1, check.judge([dict(row, kernel='unknown')], held, listed)['new'])
     bad += fails('wrong arguments', True, 'binds m,v8, the compiled kernel takes m,v4' in (check.wrong_arguments(['m', 'v4'], [('64', 'm,v4'), ('64', 'm,v8')]) or ''))
     bad += fails('right arguments', None, check.wrong_arguments(['m', 'v4', 'l'], [('64', 'm,v4,l1024')]))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'budget.tsv')
         budget.write(path, held)
         again = budget.read(path)
-        bad += fails('a budget that was written and read', (0, 0, 0), tuple(check.judge([row], again)[k] for k in ('worse', 'better', 'new')))
+        bad += fails('a budget that was written and read', (0, 0, 0), tuple(check.judge([row], again, listed)[k] for k in ('worse', 'better', 'new')))
         with open(path, 'a') as file:
             file.write('too\tfew\n')
         try:
@@ -181,8 +184,92 @@ def comparison():
     return bad
 
 
+def listed():
+    """What a kernel keeps in memory must be listed, with a budget and without one; and lists must be of what kernels take."""
+    bad = 0
+    clean = {'target': 'sm_90', 'kernel': 'planted', 'call': 'a call f32', 'compiler': 'ptxas-1', 'error': '', **{name: 0 for name in budget.NUMBERS}}
+    allowed = exceptions.Listed('planted', '*f32; *16', 'sm_90,dg2', 'default', '4', '64', 'a reason')
+    none = allowed._replace(spills='-', scratch='-')
+    for what, row, exception, found in (('no numbers in memory', clean, None, 0), ('a spill', dict(clean, spills=4), None, 1), ('scratch memory', dict(clean, scratch=16), None, 1),
+                                        ('an error', dict(clean, error='planted'), None, 1), ('a listed spill', dict(clean, spills=4, scratch=64), allowed, 0),
+                                        ('more than is listed', dict(clean, spills=5), allowed, 1), ('more scratch memory than is listed', dict(clean, scratch=65), allowed, 1),
+                                        ('a spill on another target', dict(clean, spills=4, target='pvc'), allowed, 1), ('a spill of another call', dict(clean, spills=4, call='f64'), allowed, 1),
+                                        ('a spill of another kernel', dict(clean, spills=4, kernel='planted_2'), allowed, 1), ('an error where a spill is listed', dict(clean, error='e'), allowed, 1),
+                                        ('a listed error', dict(clean, error='planted'), none, 0), ('a spill where an error is listed', dict(clean, spills=4), none, 1)):
+        for kind, held in (('without a budget', {}), ('with a budget', {budget.key(row): row})):
+            bad += fails(f'{what} {kind}: unlisted', found, check.judge([row], held, [exception] if exception else [])['unlisted'])
+    other = check.judge([dict(clean, spills=4, compiler='ptxas-2')], {budget.key(clean): clean}, [])
+    bad += fails('a spill by another compiler', (0, True), (other['unlisted'], any('by ptxas-2' in line for line in other['lines'])))
+    rows = [dict(clean, spills=4, scratch=64, target=target) for target in ('sm_90', 'dg2')]
+    for what, exception, said in (('a fitting list', allowed, []), ('a list that allows too much', allowed._replace(spills='5'), ['allows 5 spills, the most is 4']),
+                                  ('a list for a target without it', allowed._replace(targets='sm_90,dg2,pvc'), ['holds for no row of pvc']),
+                                  ('a call that is real', allowed._replace(kind='other'), ['must be of the kind default'])):
+        lines = exceptions.faults(rows, [exception])
+        bad += fails(what, [True] * len(said), [part in line for part, line in zip(said, lines)] if len(said) == len(lines) else lines)
+    many = [allowed._replace(reason=f'reason {n}') for n in range(6)]
+    bad += fails('five reasons', [], exceptions.faults(rows, many[:5]))
+    bad += fails('six reasons', 1, len(exceptions.faults(rows, many)))
+    bad += fails('six reasons of others', [], exceptions.faults([dict(row, call='problem f32') for row in rows], [e._replace(kind='other') for e in many]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'exceptions.tsv')
+        for text, said in (('planted\t*\tsm_90\tdefault\t4\t64\ta reason', None), ('planted\t*\tsm_90\tsometimes\t4\t64\ta reason', 'kind must be'),
+                           ('planted\t*\tsm_90\tdefault\t-\t64\ta reason', 'both -'), ('planted\t*\tsm_90\tdefault\t4\t64\t', 'none of them empty'), ('planted\t*', 'must have 7 columns')):
+            with open(path, 'w') as file:
+                file.write('\t'.join(exceptions.COLUMNS) + '\n' + text + '\n')
+            try:
+                exceptions.read(path)
+                got = None
+            except ValueError as problem:
+                got = said if said and f':2: ' in str(problem) and said in str(problem) else str(problem)
+            bad += fails(f'the row {text!r}', said, got)
+        path = os.path.join(folder, 'devices.md')
+        begin, end = exceptions.BEGIN.format, exceptions.END.format
+        with open(path, 'w') as file:
+            file.write(f"before\n{begin('compiled programs')}{end('compiled programs')}between\n{begin('lists')}{end('lists')}after\n{begin('estimates')}{end('estimates')}")
+        estimates = [['a call', 'h100', 'all', 'L2', '55.4', '80.2', *['-'] * 4], ['a call', 'h100', 'planted', 'L2', '9.0', '-', *['-'] * 4], ['a call', 'a770', 'all', 'L2', '70.0', '60.0', *['-'] * 4]]
+        parts = exceptions.document(rows, [allowed], estimates, {('a call', 'h100'): 50.0})
+        bad += fails('a document without the tables', False, exceptions.is_documented(parts, path))
+        exceptions.write_document(parts, path)
+        bad += fails('a document with the tables', (True, False, False),
+                     (exceptions.is_documented(parts, path), exceptions.is_documented(exceptions.document(rows, [none], estimates, {}), path), exceptions.is_documented(exceptions.document(rows[:1], [allowed], estimates, {('a call', 'h100'): 50.0}), path)))
+        text = open(path).read()
+        for said in ('before\n<!--', '-->\nbetween\n<!--', '-->\nafter\n<!--', '| `planted` | f32, 16 | `sm_90`, `dg2` | 4 | 64 |', '| `dg2` | ptxas-1 | all 1 | 1 | 1 |', '| a call | 55 us, 80 % |  |  | 70 us, 60 % |',
+                     'off by 11 % in the median and 11 % at most: a call on H100 +11 %.'):
+            bad += fails(f'the document has {said!r}', True, said in text)
+    return bad
+
+
+def prunes():
+    """Rows of launches that are no more go with a run that meets all of their op and target."""
+    rows = [{'target': t, 'kernel': k, 'call': c} for t in ('sm_90', 'dg2') for k in ('sort_tiles', 'map_rows') for c in ('old', 'new')]
+    held = {budget.key(row): row for row in rows}
+    met = [row for row in rows if row['call'] == 'new']
+    bad = fails('stale rows of all ops', {budget.key(row) for row in rows if row['call'] == 'old'}, check.stale_keys(met, held, {'sm_90', 'dg2'}, None))
+    bad += fails('stale rows of an op', {(t, 'sort_tiles', 'old') for t in ('sm_90', 'dg2')}, check.stale_keys([r for r in met if r['kernel'] == 'sort_tiles'], held, {'sm_90', 'dg2'}, 'sort'))
+    bad += fails('stale rows of a target', {('sm_90', k, 'old') for k in ('sort_tiles', 'map_rows')}, check.stale_keys([r for r in met if r['target'] == 'sm_90'], held, {'sm_90'}, None))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'pairs.tsv')
+        budget.write_shares(path, budget.PAIRS, [dict(row, error='', pairs=0.5) for row in rows])
+        budget.write_shares(path, budget.PAIRS, [], {budget.key(row) for row in rows if row['call'] == 'old'})
+        bad += fails('shares without the stale ones', {budget.key(row) for row in met}, set(budget.read_shares(path)))
+    return bad
+
+
+def shows_estimates():
+    """The page has estimates, and measured times beside them with the model's error; none without one."""
+    rest = ['-'] * 4
+    rows = [['a call', 'h200', 'all', 'DRAM', '55.0', '80.0', *rest], ['a call', 'h200', 'planted', 'L2', '54.0', '-', *rest], ['a call', 'mi300x', 'all', 'issue', '40.0', '-', *rest],
+            ['b call', 'h200', 'all', 'L2', '9.0', '70.0', *rest]]
+    text = '\n'.join(page.estimated(rows, {('a call', 'h200'): 50.0, ('c call', 'h200'): 1.0}))
+    bad = 0
+    for said, wanted in (('<td>55 us, 80 %<br><small>DRAM</small><br>measured 50 us, <b>off by +10 %</b></td>', True), ('<td>40 us<br><small>issue</small></td>', True), ('54', False),
+                         ('<td>9 us, 70 %<br><small>L2</small></td>\n<td><small>not estimated</small></td>', True), ('off by 10 % in the median and 10 % at most', True), ('c call', False)):
+        bad += fails(f'the page has {said!r}', wanted, said in text)
+    return bad + fails('the page without measured times', True, 'No time was measured.' in '\n'.join(page.estimated(rows, {})))
+
+
 def main():
-    bad = readers() + processes() + choice() + comparison()
+    bad = readers() + processes() + choice() + comparison() + listed() + prunes() + shows_estimates()
     print(f'gpu-check --self-test: {bad} faults were not found' if bad else 'gpu-check --self-test: all faults were found')
     return 1 if bad else 0
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library would run on a GPU: calls of real shapes and every op's small problems, on the stub driver that says that it is one (tests/stub/profiles).
 // The driver checks each launch against its kernel's parameters and the device's limits, and writes program and launch for scripts/gpu-check. No kernel runs.
+#include "gpu/count/stated_calls.hpp"
 #include "program/kernel_table.hpp"
 #include "stub/profile.hpp"
 #include "support/op_runner.hpp"
@@ -95,6 +96,12 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     c.run("sum 4M", [&] { sum(make({1 << 22})); });
     c.run("cumsum 64x65536", [&] { cumsum(make({64, 65536})); });
     c.run("cumsum of columns", [&] { cumsum(make({4096, 1024}), 0); });
+    if (dtype != DType::f64)
+      c.run("selective_scan 4x2048x1536", [&] {
+        const Tensor x = make({4, 2048, 1536}), rates = Calls::make({1536, 16}, DType::f32), shared = make({4, 2048, 16});
+        const SelectiveScanResult scan = selective_scan(x, x, rates, shared, shared, {.gate = x, .delta_softplus = true});
+        selective_scan_backward({scan.y, {}}, x, x, rates, shared, shared, {.gate = x, .delta_softplus = true});
+      });
     c.run("adamw 1M", [&] {
       const std::vector<Tensor> parameters{make({1 << 20}), make({1000})}, gradients{make({1 << 20}), make({1000})};
       optim::AdamW adamw(parameters, {.lr = 1e-3});
@@ -184,6 +191,24 @@ TEST(GpuPlans, CallsOfRealShapesLaunchWhatTheirKernelsTake) {
     });
   Calls(DType::boolean).run("nonzero_static of 1M", [&] { nonzero_static(Calls::make({1024, 1024}, DType::boolean), 1 << 19); });
   Calls(DType::i8).run("matmul 1024", [&] { linalg::matmul(Calls::make({1024, 1024}, DType::i8), Calls::make({1024, 1024}, DType::i8)); });
+}
+
+/// Those that scripts/gpu-cost --calls estimates, by what compilers say of their programs; of devices with small buffers those that fit.
+TEST(GpuPlans, CallsOfStatedShapesLaunchWhatTheirKernelsTake) {
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 32;  // of a call's operands, matrices of 32 x 32
+  int planned = 0;
+  for (const Stated& call : stated_calls(gpu())) {
+    std::function<void()> run;
+    const ErrorCode prepared = code_of([&] { run = call.prepare(call.size); });
+    if (prepared != ErrorCode::ok) {
+      EXPECT_TRUE(prepared == ErrorCode::invalid_shape && gpu().traits().max_alloc_bytes < kLargest) << call.name;
+      continue;
+    }
+    label("call " + call.name);
+    EXPECT_NO_THROW((run(), synchronize(gpu()))) << call.name;
+    ++planned;
+  }
+  EXPECT_GE(planned, 20);
 }
 
 /// Results are not looked at: the stub's kernels give none.

@@ -32,7 +32,7 @@ enum class Pipe : std::uint8_t { f32, f64, special, integer, control, memory, ma
 constexpr std::size_t kPipes = 7;
 constexpr std::uint64_t kSector = 32, kLine = 128, kPiece = 16, kBanks = 32, kWord = 4, kTogether = 4;
 
-/// Counts of a sub-group size; all are sums over the launch, but `longest`.
+/// Counts of a sub-group size; all are sums over the launch, but `longest` and `local_worst`, which are the largest of it.
 struct Counts {
   std::uint64_t width = 0;                            ///< lanes of a sub-group
   std::uint64_t items = 0, groups = 0, barriers = 0;  ///< barriers: each once for a work-group
@@ -45,6 +45,7 @@ struct Counts {
   std::uint64_t load_bytes = 0, store_bytes = 0;      ///< that items asked for, each for itself
   std::uint64_t load_touched = 0, store_touched = 0;  ///< distinct sectors of the launch
   std::uint64_t local_pieces = 0, local_ideal = 0, local_passes = 0;
+  std::uint64_t local_worst = 0;                                    ///< passes of the part with most
   std::uint64_t atomics = 0, atomic_pieces = 0, atomic_passes = 0;  ///< atomics: of items
   std::uint64_t constant_pieces = 0, constant_passes = 0;
   std::uint64_t scratch_pieces = 0, scratch_bytes = 0;  ///< bytes: of items
@@ -88,6 +89,7 @@ struct Counts {
     f("local_pieces", c.local_pieces);
     f("local_ideal", c.local_ideal);
     f("local_passes", c.local_passes);
+    f("local_worst", c.local_worst);
     f("atomics", c.atomics);
     f("atomic_pieces", c.atomic_pieces);
     f("atomic_passes", c.atomic_passes);
@@ -386,7 +388,9 @@ class Launch {
       distinct();
       std::array<std::uint64_t, kBanks> of_bank{};
       for (const std::uint64_t word : numbers_) ++of_bank[word % kBanks];
-      c.local_passes += *std::max_element(of_bank.begin(), of_bank.end());
+      const std::uint64_t passes = *std::max_element(of_bank.begin(), of_bank.end());
+      c.local_passes += passes;
+      c.local_worst = std::max(c.local_worst, passes);
       ++c.local_ideal;
     }
   }

@@ -76,6 +76,7 @@ TEST(CountModel, BanksOfLocalMemory) {
     EXPECT_EQ(narrow.local_pieces, 1u);
     EXPECT_EQ(narrow.local_ideal, c.ideal) << c.bytes << " " << c.stride;
     EXPECT_EQ(narrow.local_passes, c.passes) << c.bytes << " " << c.stride;
+    EXPECT_EQ(narrow.local_worst, c.passes / c.ideal) << c.bytes << " " << c.stride;  // all parts are alike
     EXPECT_EQ(wide.local_ideal, c.ideal) << c.bytes << " " << c.stride;
     EXPECT_EQ(wide.local_passes, c.passes) << c.bytes << " " << c.stride;
   }
@@ -83,6 +84,7 @@ TEST(CountModel, BanksOfLocalMemory) {
   EXPECT_EQ(local_loads(64, 4, 4)[1].local_pieces, 1u);
   EXPECT_EQ(local_loads(64, 4, 4)[1].local_ideal, 2u);
   EXPECT_EQ(local_loads(64, 4, 4)[1].local_passes, 2u);
+  EXPECT_EQ(local_loads(64, 4, 4)[1].local_worst, 1u);
 }
 
 TEST(CountModel, LanesIdleWhereItemsLeaveALoop) {
