@@ -63,6 +63,40 @@ at::Tensor& bitwise_not_out(const at::Tensor& self, at::Tensor& out) {
   return unary(out, self, [](const In& in) { return ~in.x[0]; });
 }
 
+// A count out of range leaves zero, or the sign.
+constexpr auto shift_left = [](const In& in) {
+  const Expr &x = in.x[0], &count = in.x[1];
+  return clutch::select((count >= 0) & (count < clutch::bits(x.dtype())), x << count, clutch::cast(Expr(0), x.dtype()));
+};
+constexpr auto shift_right = [](const In& in) {
+  const Expr &x = in.x[0], &count = in.x[1];
+  const int size = clutch::bits(x.dtype());
+  const Expr signs = clutch::cast(clutch::select(x < 0, Expr(-1), Expr(0)), x.dtype());
+  return clutch::select((count >= 0) & (count < size), x >> count, signs);
+};
+template <auto kFormula>
+at::Tensor& shift_out(const at::Tensor& self, const at::Tensor& count, at::Tensor& out) {
+  if (!c10::isIntegralType(at::result_type(self, count), false)) refuse("a shift of ", at::result_type(self, count));
+  return binary(out, self, count, kFormula);
+}
+template <auto kFormula>
+at::Tensor shift(const at::Tensor& self, const at::Tensor& count) {
+  at::Tensor out = at::empty({0}, self.options().dtype(at::result_type(self, count)));
+  return shift_out<kFormula>(self, count, out);
+}
+template <auto kFormula>
+at::Tensor& shift_(at::Tensor& self, const at::Tensor& count) {
+  return shift_out<kFormula>(self, count, self);
+}
+template <auto kFormula>
+at::Tensor shift_by_number(const at::Tensor& self, const at::Scalar& count) {
+  return shift<kFormula>(self, at::native::wrapped_scalar_tensor(count));
+}
+template <auto kFormula>
+at::Tensor& shift_by_number_(at::Tensor& self, const at::Scalar& count) {
+  return shift_out<kFormula>(self, at::native::wrapped_scalar_tensor(count), self);
+}
+
 template <auto kFormula>
 at::Tensor& test_out(const at::Tensor& self, at::Tensor& out) {
   auto iterator = at::TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_const_input(self).build();
@@ -186,6 +220,16 @@ void add_comparisons(OpTable& table) {
   table.add<"bitwise_or.Tensor_out", &bits_out<bits_or>>("bitwise_or");
   table.add<"bitwise_xor.Tensor_out", &bits_out<bits_xor>>("bitwise_xor");
   table.add<"bitwise_not.out", &bitwise_not_out>("bitwise_not");
+  table.add<"bitwise_left_shift.Tensor_out", &shift_out<shift_left>>("map");
+  table.add<"bitwise_right_shift.Tensor_out", &shift_out<shift_right>>("map");
+  table.add<"__lshift__.Tensor", &shift<shift_left>>("map");
+  table.add<"__rshift__.Tensor", &shift<shift_right>>("map");
+  table.add<"__lshift__.Scalar", &shift_by_number<shift_left>>("map");
+  table.add<"__rshift__.Scalar", &shift_by_number<shift_right>>("map");
+  table.add<"__ilshift__.Tensor", &shift_<shift_left>>("map");
+  table.add<"__irshift__.Tensor", &shift_<shift_right>>("map");
+  table.add<"__ilshift__.Scalar", &shift_by_number_<shift_left>>("map");
+  table.add<"__irshift__.Scalar", &shift_by_number_<shift_right>>("map");
   table.add<"isposinf.out", &test_out<is_positive_infinity>>("isinf");
   table.add<"isneginf.out", &test_out<is_negative_infinity>>("isinf");
   table.add<"signbit.out", &test_out<sign_bit>>("map of OpenCL's copysign");

@@ -12,9 +12,13 @@
 #include <ATen/ops/_foreach_lerp_native.h>
 #include <ATen/ops/_foreach_mul_native.h>
 #include <ATen/ops/_foreach_neg_native.h>
+#include <ATen/ops/_foreach_norm_native.h>
 #include <ATen/ops/_foreach_sqrt_native.h>
 #include <ATen/ops/_foreach_sub_native.h>
 #include <clutch/foreach.hpp>
+#include <clutch/ops/optim.hpp>
+
+#include <limits>
 
 namespace torch_clutch {
 namespace {
@@ -151,6 +155,18 @@ void div_numbers_(at::TensorList self, at::ArrayRef<at::Scalar> values) {
   run(self, {self}, kDivNumber, {values[0].toDouble()});
 }
 
+std::vector<at::Tensor> norms(at::TensorList self, const at::Scalar& order, std::optional<at::ScalarType> dtype) {
+  using clutch::optim::NormType;
+  const double p = order.isComplex() ? 0 : order.toDouble();
+  const bool known = p == 2 || p == 1 || p == std::numeric_limits<double>::infinity();
+  if (!known || !alike({self}) || (dtype && *dtype != self[0].scalar_type() && *dtype != at::kFloat) || (dtype && self[0].scalar_type() == at::kDouble))
+    return at::native::foreach_tensor_norm_slow(self, order, dtype);
+  List all;
+  for (const at::Tensor& t : self) all.push_back(wrap_flat(t.is_non_overlapping_and_dense() ? t : t.contiguous()));
+  const NormType type = p == 2 ? NormType::two : p == 1 ? NormType::one : NormType::inf;
+  return unwrap(clutch::optim::grad_norms(all, {.norm_type = type})).to(dtype.value_or(self[0].scalar_type())).unbind();
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -179,6 +195,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   table.add<"_foreach_addcdiv_.ScalarList", &addcdiv_numbers_>(kMap);
   table.add<"_foreach_sqrt_", &unary_<kSqrt, &n::foreach_tensor_sqrt_slow_>>(kMap);
   table.add<"_foreach_sqrt", &unary<kSqrt, &n::foreach_tensor_sqrt_slow>>(kMap);
+  table.add<"_foreach_norm.Scalar", &norms>("optim::grad_norms");
   table.add<"_foreach_neg_", &unary_<kNeg, &n::foreach_tensor_neg_slow_>>(kMap);
   table.add<"_foreach_neg", &unary<kNeg, &n::foreach_tensor_neg_slow>>(kMap);
 }

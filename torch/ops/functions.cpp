@@ -45,7 +45,7 @@ constexpr auto root = [](const In& in) { return clutch::sqrt(in.x[0]); };
 constexpr auto inverse_root = [](const In& in) { return clutch::rsqrt(in.x[0]); };
 constexpr auto sine = [](const In& in) { return clutch::sin(in.x[0]); };
 constexpr auto cosine = [](const In& in) { return clutch::cos(in.x[0]); };
-constexpr auto tangent = [](const In& in) { return builtin("tan(x0)", {in.x[0]}); };
+constexpr auto tangent = [](const In& in) { return clutch::sin(in.x[0]) / clutch::cos(in.x[0]); };
 constexpr auto arcsine = [](const In& in) { return builtin("asin(x0)", {in.x[0]}); };
 constexpr auto arccosine = [](const In& in) { return builtin("acos(x0)", {in.x[0]}); };
 constexpr auto arctangent = [](const In& in) { return builtin("atan(x0)", {in.x[0]}); };
@@ -209,7 +209,7 @@ void add_functions(OpTable& table) {
   table.add<"rsqrt.out", &real_out<inverse_root>>("rsqrt");
   table.add<"sin.out", &real_out<sine>>("sin");
   table.add<"cos.out", &real_out<cosine>>("cos");
-  table.add<"tan.out", &real_out<tangent>>("map of OpenCL's tan");
+  table.add<"tan.out", &real_out<tangent>>("map of sin and cos");
   table.add<"asin.out", &real_out<arcsine>>("map of OpenCL's asin");
   table.add<"acos.out", &real_out<arccosine>>("map of OpenCL's acos");
   table.add<"atan.out", &real_out<arctangent>>("map of OpenCL's atan");

@@ -10,7 +10,11 @@
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <tuple>
+#include <vector>
 
 namespace torch_clutch {
 namespace {
@@ -58,8 +62,56 @@ at::Tensor from_dlpack(int64_t address, int64_t index) {
 void dump_memory_snapshot(const std::string& path) {
   translated([&] { clutch::dump_memory_snapshot(path); });
 }
-void record_memory_history(bool on) {
-  translated([&] { on ? clutch::record_memory_history() : clutch::stop_memory_history(); });
+void record_memory_history(bool on, int64_t max_entries, bool clear_history) {
+  translated([&] {
+    on ? clutch::record_memory_history({.max_entries = static_cast<std::uint64_t>(max_entries), .clear_history = clear_history})
+       : clutch::stop_memory_history();
+  });
+}
+
+double memory_fraction(int64_t index) {
+  return translated([&] { return clutch::get_per_process_memory_fraction(device(static_cast<c10::DeviceIndex>(index))); });
+}
+void set_memory_fraction(double fraction, int64_t index) {
+  translated([&] { clutch::set_per_process_memory_fraction(fraction, device(static_cast<c10::DeviceIndex>(index))); });
+}
+
+// Pools that Python holds, by the second number of their ids. Never destroyed: Python's objects may go after this file's.
+struct Pools {
+  std::mutex mutex;
+  std::map<std::int64_t, std::unique_ptr<clutch::MemPool>> all;
+};
+Pools& pools() {
+  static auto* made = new Pools;
+  return *made;
+}
+std::tuple<int64_t, int64_t> make_pool(bool use_on_oom, bool no_split) {
+  return translated([&] {
+    auto made = std::make_unique<clutch::MemPool>(clutch::MemPoolOptions{.use_on_oom = use_on_oom, .no_split = no_split});
+    const clutch::PoolId id = made->id();
+    std::lock_guard lock(pools().mutex);
+    pools().all.emplace(static_cast<std::int64_t>(id.second), std::move(made));
+    return std::tuple(static_cast<int64_t>(id.first), static_cast<int64_t>(id.second));
+  });
+}
+void drop_pool(int64_t id) {
+  std::unique_ptr<clutch::MemPool> last;  // goes when the lock is given back: its end frees memory
+  std::lock_guard lock(pools().mutex);
+  auto found = pools().all.find(id);
+  if (found == pools().all.end()) return;
+  last = std::move(found->second);
+  pools().all.erase(found);
+}
+std::vector<std::unique_ptr<clutch::PoolGuard>>& pools_in_use() {
+  static thread_local std::vector<std::unique_ptr<clutch::PoolGuard>> stack;
+  return stack;
+}
+void begin_pool(int64_t first, int64_t second) {
+  pools_in_use().push_back(std::make_unique<clutch::PoolGuard>(clutch::PoolId{static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second)}));
+}
+void end_pool() {
+  TORCH_CHECK(!pools_in_use().empty(), "clutch: end_pool() without begin_pool() of this thread");
+  pools_in_use().pop_back();
 }
 
 }  // namespace
@@ -85,7 +137,13 @@ TORCH_LIBRARY(clutch, library) {
   library.def("to_dlpack(Tensor tensor, bool host) -> int", &to_dlpack);
   library.def("from_dlpack(int address, int index) -> Tensor", &from_dlpack);
   library.def("dump_memory_snapshot(str path) -> ()", &dump_memory_snapshot);
-  library.def("record_memory_history(bool on) -> ()", &record_memory_history);
+  library.def("record_memory_history(bool on, int max_entries, bool clear_history) -> ()", &record_memory_history);
+  library.def("memory_fraction(int index) -> float", &memory_fraction);
+  library.def("set_memory_fraction(float fraction, int index) -> ()", &set_memory_fraction);
+  library.def("make_pool(bool use_on_oom, bool no_split) -> (int, int)", &make_pool);
+  library.def("drop_pool(int id) -> ()", &drop_pool);
+  library.def("begin_pool(int first, int second) -> ()", &begin_pool);
+  library.def("end_pool() -> ()", [] { end_pool(); });
   library.def("is_capturing() -> bool", [] { return clutch::current_stream(device(current_device())).is_capturing(); });
   library.def("build_info() -> str", [] { return clutch::build_info(); });
 }

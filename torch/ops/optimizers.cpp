@@ -22,7 +22,7 @@ List in_memory_order(at::TensorList tensors, at::TensorList params) {
     const at::Tensor& t = tensors[i];
     const bool dense = t.is_non_overlapping_and_dense() && t.sizes() == params[i].sizes() && t.strides() == params[i].strides();
     if (!dense && !(t.is_contiguous() && params[i].is_contiguous())) refuse("parameters and states of different strides");
-    all.push_back(wrap_at(t, t.const_data_ptr(), {t.numel()}, {1}, need_dtype(t.scalar_type())));
+    all.push_back(wrap_flat(t));
   }
   return all;
 }
@@ -30,7 +30,7 @@ List of_one_element(at::TensorList tensors) {
   List all;
   for (const at::Tensor& t : tensors) {
     TORCH_CHECK(t.numel() == 1, "a step must have one element, got ", t.sizes());
-    all.push_back(wrap_at(t, t.const_data_ptr(), {1}, {1}, need_dtype(t.scalar_type())));
+    all.push_back(wrap_flat(t));
   }
   return all;
 }

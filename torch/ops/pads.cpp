@@ -54,8 +54,7 @@ at::Tensor padded(const at::Tensor& self, at::IntArrayRef padding) {
 template <Pad kPad>
 at::Tensor& padded_out(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out) {
   const at::Tensor made = padded<kPad>(self, padding);
-  at::native::resize_output(out, made.sizes());
-  return out.copy_(made);
+  return deliver(made, out);
 }
 template <Pad kPad>
 at::Tensor padded_backward(const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef padding) {
@@ -74,8 +73,7 @@ at::Tensor padded_backward(const at::Tensor& grad, const at::Tensor& self, at::I
 template <Pad kPad>
 at::Tensor& padded_backward_out(const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out) {
   const at::Tensor made = padded_backward<kPad>(grad, self, padding);
-  at::native::resize_output(out, made.sizes());
-  return out.copy_(made);
+  return deliver(made, out);
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, std::optional
               "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ", self.scalar_type());
   TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
   constexpr double kPi = 3.14159265358979323846;
-  apply(self, {drawn(self, generator)}, [](const In& in) { return in.n[0] + in.n[1] * builtin("tan(x0)", {kPi * (in.x[0] - 0.5)}); }, {median, sigma});
+  apply(self, {drawn(self, generator)},
+        [](const In& in) { return in.n[0] + in.n[1] * clutch::sin(kPi * (in.x[0] - 0.5)) / clutch::cos(kPi * (in.x[0] - 0.5)); }, {median, sigma});
   return self;
 }
 at::Tensor& log_normal_(at::Tensor& self, double mean, double deviation, std::optional<at::Generator> generator) {
@@ -145,8 +146,7 @@ at::Tensor multinomial(const at::Tensor& self, int64_t samples, bool replacement
 }
 at::Tensor& multinomial_out(const at::Tensor& self, int64_t samples, bool replacement, std::optional<at::Generator> generator, at::Tensor& out) {
   const at::Tensor made = torch_clutch::multinomial(self, samples, replacement, generator);
-  at::native::resize_output(out, made.sizes());
-  return out.copy_(made);
+  return deliver(made, out);
 }
 
 std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& self, double p, std::optional<bool> train) {
@@ -168,6 +168,7 @@ std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& self, double p, std
   return {out, mask};
 }
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
+  if (!grad.is_floating_point()) return grad.mul(mask).mul(scale);
   at::Tensor out = at::empty(grad.sizes(), grad.options());
   apply(out, {wrap(grad), wrap(mask)}, [](const In& in) { return clutch::select(in.x[1], in.x[0] * in.n[0], 0.0); }, {scale});
   return out;

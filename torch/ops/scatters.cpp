@@ -52,6 +52,7 @@ at::Tensor& scatter_op_out(const at::Tensor& self, int64_t dim, const at::Tensor
 at::Tensor& index_add_out(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, const at::Scalar& alpha, at::Tensor& out) {
   dim = at::maybe_wrap_dim(dim, self.dim());
   if (self.dim() == 0) {
+    at::native::resize_output(out, {});
     at::Tensor row = out.reshape({1});
     torch_clutch::index_add_out(self.reshape({1}), 0, index.reshape({-1}), source.reshape({-1}), alpha, row);
     return out.is_alias_of(row) ? out : out.copy_(row.squeeze());

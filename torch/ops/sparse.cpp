@@ -66,8 +66,7 @@ at::Tensor& addmm_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor
   at::Tensor made = product(a, b);
   if (alpha.isComplex() || alpha.toDouble() != 1) made = made * alpha;
   if (beta.isComplex() || beta.toDouble() != 0) made = at::add(made, c, beta);
-  at::native::resize_output(out, made.sizes());
-  return out.copy_(made);
+  return deliver(made, out);
 }
 at::Tensor addmm(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   at::Tensor out = at::empty({0}, c.options());
@@ -76,8 +75,7 @@ at::Tensor addmm(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, 
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b) { return product(a, b); }
 at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
   const at::Tensor made = product(a, b);
-  at::native::resize_output(out, made.sizes());
-  return out.copy_(made);
+  return deliver(made, out);
 }
 
 // beta self + alpha a b at self's entries alone.

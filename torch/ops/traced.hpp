@@ -3,7 +3,9 @@
 #pragma once
 #include "runtime/convert.hpp"
 
+#include <ATen/ATen.h>
 #include <ATen/TensorIterator.h>
+#include <ATen/native/Resize.h>
 #include <c10/core/Scalar.h>
 #include <clutch/complex.hpp>
 #include <clutch/ops/map.hpp>
@@ -185,6 +187,12 @@ at::Tensor& ternary(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, c
                                     .build();
   pointwise(iterator, f, numbers);
   return out;
+}
+
+/// out= of an op that makes its result: `out` takes its shape and its elements.
+inline at::Tensor& deliver(const at::Tensor& made, at::Tensor& out) {
+  at::native::resize_output(out, made.sizes());
+  return out.copy_(made);
 }
 
 /// A traced value as a floating one.

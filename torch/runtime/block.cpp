@@ -4,6 +4,8 @@
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 
+#include <clutch/allocator.hpp>
+
 #include <sys/mman.h>
 
 #include <bit>
@@ -82,12 +84,22 @@ Addresses& addresses() {
   return *all;
 }
 
+// For profile_memory of PyTorch's profiler.
+void report(const Block& block, bool taken) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const clutch::Device& of = device(block.device);
+  const auto size = static_cast<std::int64_t>(block.size);
+  c10::reportMemoryUsageToProfiler(reinterpret_cast<void*>(block.address), taken ? size : -size, clutch::memory_allocated(of), clutch::memory_reserved(of),
+                                   c10::Device(kDevice, block.device));
+}
+
 }  // namespace
 
 c10::DataPtr adopt(clutch::Tensor bytes, c10::DeviceIndex device) {
   const std::uint64_t size = bytes.nbytes();
   auto block = std::make_unique<Block>(Block{.bytes = std::move(bytes), .device = device, .size = size});
   addresses().take(*block);
+  report(*block, true);
   void* address = reinterpret_cast<void*>(block->address);
   return {address, block.release(), &free_block, c10::Device(kDevice, device)};
 }
@@ -97,6 +109,7 @@ c10::DataPtr empty_pointer(c10::DeviceIndex device) { return {nullptr, nullptr, 
 void free_block(void* block) {
   if (block == nullptr) return;
   std::unique_ptr<Block> freed(static_cast<Block*>(block));
+  report(*freed, false);
   addresses().give(*freed);
 }
 

@@ -7,6 +7,7 @@
 #include <clutch/tensor.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace torch_clutch {
@@ -17,6 +18,8 @@ struct Block {
   std::uintptr_t address = 0;
   std::uint64_t size = 0;      ///< bytes of the tensor
   std::uint64_t reserved = 0;  ///< bytes of addresses
+  /// What was made of the memory's values and goes with it.
+  std::shared_ptr<void> attached = nullptr;
 };
 
 /// PyTorch's handle of `bytes`, which it frees.

@@ -85,6 +85,10 @@ clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
   return wrap_at(tensor, reinterpret_cast<const void*>(address), dims(tensor.sizes()), dims(tensor.strides()), dtype);
 }
 
+clutch::Tensor wrap_flat(const at::TensorBase& tensor) {
+  return wrap_at(tensor, tensor.const_data_ptr(), {tensor.numel()}, {1}, need_dtype(tensor.scalar_type()));
+}
+
 clutch::Tensor wrap(const std::optional<at::Tensor>& tensor) { return tensor.has_value() && tensor->defined() ? wrap(*tensor) : clutch::Tensor(); }
 
 std::vector<clutch::Tensor> wrap(at::TensorList tensors) {

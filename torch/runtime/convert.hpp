@@ -26,6 +26,8 @@ clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements = Elements::
 /// Undefined for none.
 clutch::Tensor wrap(const std::optional<at::Tensor>& tensor);
 std::vector<clutch::Tensor> wrap(at::TensorList tensors);
+/// All elements in the order of memory, as one dimension. The tensor must be dense and not overlap itself.
+clutch::Tensor wrap_flat(const at::TensorBase& tensor);
 /// The elements at an address of the tensor's memory.
 clutch::Tensor wrap_at(const at::TensorBase& tensor, const void* address, const clutch::Dims& sizes, const clutch::Dims& strides, clutch::DType dtype);
 

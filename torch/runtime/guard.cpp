@@ -34,13 +34,26 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     set_current_device(wanted.index());
     return former;
   }
-  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
-    c10::DeviceCapability made;
-    made.capability_data.capability_bits = 0;
-    for (int type : {c10::kIndex_Byte, c10::kIndex_Char, c10::kIndex_Short, c10::kIndex_Int, c10::kIndex_Long, c10::kIndex_Half, c10::kIndex_Float,
-                     c10::kIndex_Double, c10::kIndex_ComplexFloat, c10::kIndex_ComplexDouble, c10::kIndex_Bool, c10::kIndex_BFloat16})
-      made.capability_data.capability_bits |= std::uint64_t{1} << type;
-    return made;
+  c10::DeviceCapability getDeviceCapability(c10::Device of) const override {
+    constexpr std::pair<int, clutch::DType> kTypes[] = {{c10::kIndex_Byte, clutch::DType::u8},
+                                                        {c10::kIndex_Char, clutch::DType::i8},
+                                                        {c10::kIndex_Short, clutch::DType::i16},
+                                                        {c10::kIndex_Int, clutch::DType::i32},
+                                                        {c10::kIndex_Long, clutch::DType::i64},
+                                                        {c10::kIndex_Half, clutch::DType::f16},
+                                                        {c10::kIndex_Float, clutch::DType::f32},
+                                                        {c10::kIndex_Double, clutch::DType::f64},
+                                                        {c10::kIndex_ComplexFloat, clutch::DType::c64},
+                                                        {c10::kIndex_Bool, clutch::DType::boolean},
+                                                        {c10::kIndex_ComplexDouble, clutch::DType::c128},
+                                                        {c10::kIndex_BFloat16, clutch::DType::bf16}};
+    return translated([&] {
+      c10::DeviceCapability made;
+      made.capability_data.capability_bits = 0;
+      for (auto [type, dtype] : kTypes)
+        if (device(or_current(of.index())).supports(dtype)) made.capability_data.capability_bits |= std::uint64_t{1} << type;
+      return made;
+    });
   }
 
   c10::Stream getStream(c10::Device of) const override { return current_stream(or_current(of.index())); }

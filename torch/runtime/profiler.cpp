@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device times of torch.autograd.profiler.profile(use_device="clutch", use_kineto=False), by events around each op.
+// Device times of torch.autograd.profiler.profile(use_device="clutch", use_kineto=False), by events around each op; kineto.cpp has the kernels'
+// own.
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 

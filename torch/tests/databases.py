@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's own databases of operators, modules and optimizers on `clutch` and compares with its CPU.
 
-  databases.py [ops|modules|optimizers ...] [--fallback on|off] [--dtype float32] [--only NAME,...] [--slice K/N] [--samples 2] [--out FILE.jsonl]
+  databases.py [ops|modules|optimizers ...] [--fallback on|off] [--dtype float32] [--only NAME,...] [--slice K/N] [--samples 2] [--forms] [--out FILE.jsonl]
+
+--forms: ops besides on tensors with gaps and by out=, into tensors that fit, have gaps or are empty.
 
 Each entry has one of these outcomes:
   pass      equal within the bounds below, forward and gradients
@@ -15,13 +17,14 @@ A child process does the work and is started again behind an entry that kills it
 """
 import argparse
 import collections
-import json
 import os
 import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+
+import outcomes
 
 HERE = Path(__file__).parent
 BAD = ("wrong", "error", "crash", "late")
@@ -35,15 +38,12 @@ def options(arguments=None):
     parser.add_argument("--only", default="", help="names, joined by commas")
     parser.add_argument("--slice", default="0/1", help="K/N: every N-th entry from the K-th on")
     parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--forms", action="store_true", help="ops with strided inputs and out=, too")
     parser.add_argument("--seconds", type=int, default=60, help="for one entry")
     parser.add_argument("--out", default="", help="one line of JSON an entry; entries that are there are not run again")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
-
-
-class Late(Exception):
-    pass
 
 
 class Unusable(Exception):
@@ -53,40 +53,39 @@ class Unusable(Exception):
 def on_the_cpu(f, *args, **kwargs):
     try:
         return f(*args, **kwargs)
-    except Late:
-        raise
     except Exception as error:
         raise Unusable(f"the CPU refuses: {error}") from error
 
 
-def expected_failures(fallback, dtype):
-    """{(database, entry): reason}; a line is `database entry [on|off] [dtype]: reason`."""
+def expected_failures(*of):
+    """{(database, entry): reason}; a line is `database entry [on|off] [dtype] [forms]: reason`, and holds where all that it names is in `of`."""
     expected = {}
     for line in (HERE / "expected_failures.txt").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
         head, reason = line.split(": ", 1)
         database, entry, *where = head.split()
-        if all(w in (fallback, dtype) for w in where):
+        if all(w in of for w in where):
             expected[database, entry] = reason
     return expected
 
 
 # ---- what the child does
 
-def mapped(f, value):
+def mapped(f, value, devices=True):
+    """`value` with f() of its tensors, and the CPU's name as the device's."""
     import torch
 
     if isinstance(value, torch.Tensor):
         return f(value)
     if isinstance(value, (list, tuple)):
-        parts = [mapped(f, part) for part in value]
+        parts = [mapped(f, part, devices) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
-        return {key: mapped(f, part) for key, part in value.items()}
-    if isinstance(value, torch.device) and value.type == "cpu":
+        return {key: mapped(f, part, devices) for key, part in value.items()}
+    if devices and isinstance(value, torch.device) and value.type == "cpu":
         return torch.device("clutch")
-    if isinstance(value, str) and value == "cpu":
+    if devices and isinstance(value, str) and value == "cpu":
         return "clutch"
     return value
 
@@ -199,13 +198,88 @@ def check_op(op, sample, dtype, allowed):
     return used
 
 
+def with_gaps(tensor):
+    """A copy that leaves out every second element of its memory, and all of the memory."""
+    import torch
+
+    whole = torch.zeros((*tensor.shape, 2), dtype=tensor.dtype)
+    whole[..., 0] = tensor
+    return whole
+
+
+def check_out(op, sample, dtype, allowed, kind):
+    """The op by out=: the CPU's result or an exception of the CPU's type, in the given tensors and nowhere else."""
+    import torch
+
+    clutch = torch.clutch
+    host_args = mapped(lambda t: t.detach(), [sample.input, list(sample.args), sample.kwargs], devices=False)
+    device_args = mapped(to_device, host_args)
+    plain = on_the_cpu(op.op, host_args[0], *host_args[1], **host_args[2])
+    results = list(plain) if isinstance(plain, (tuple, list)) else [plain]
+    if not results or not all(isinstance(t, torch.Tensor) and t.layout == torch.strided and not t.is_quantized for t in results):
+        return set()
+
+    def outs(device):
+        fill = [torch.ones_like(t, memory_format=torch.contiguous_format) for t in results]
+        if kind == "empty":
+            made = [torch.empty(0, dtype=t.dtype, device=device) for t in fill]
+            return made, made
+        if kind == "fits":
+            made = [t.to(device) for t in fill]
+            return made, made
+        whole = [with_gaps(t).to(device) for t in fill]
+        return [t[..., 0] for t in whole], whole
+
+    (of_host, whole_host), (of_device, whole_device) = outs("cpu"), outs("clutch")
+    as_given = (lambda made: tuple(made)) if isinstance(plain, (tuple, list)) else (lambda made: made[0])
+    error = None
+    try:
+        op.op(host_args[0], *host_args[1], **host_args[2], out=as_given(of_host))
+    except Exception as refused:
+        error = refused
+    clutch.reset_fallbacks()
+    try:
+        with clutch.forbid_fallbacks(not allowed):
+            returned = op.op(device_args[0], *device_args[1], **device_args[2], out=as_given(of_device))
+            used = set(clutch.fallbacks())
+    except NotImplementedError:
+        raise
+    except Exception as refused:
+        if error is None:
+            raise
+        assert type(refused) is type(error), f"out= that {kind}: {type(refused).__name__} for {type(error).__name__}: {refused} for {error}"
+        return set()
+    assert error is None, f"out= that {kind}: no exception where the CPU has {error}"
+    for given, back in zip(of_device, [] if returned is None else returned if isinstance(returned, (tuple, list)) else [returned]):
+        assert back.data_ptr() == given.data_ptr(), f"out= that {kind}: another tensor is returned"
+    torch.testing.assert_close([t.cpu() for t in whole_device], whole_host, equal_nan=True, check_stride=False, **bounds(dtype), msg=lambda m: f"out= that {kind}: {m}")
+    return used
+
+
+# Their results are of the memory behind the input, or may have other signs.
+OF_THE_LAYOUT = {"as_strided", "as_strided_copy", "as_strided_scatter", "as_strided.partial_views"}
+OF_ANY_SIGN = {"linalg.eigh", "linalg.svd", "svd", "linalg.eig", "linalg.qr", "qr"}
+
+
+def check_forms(op, sample, dtype, allowed):
+    import torch
+
+    used = set()
+    if op.name not in OF_THE_LAYOUT and all(t.layout == torch.strided for t in mapped_tensors([sample.input, list(sample.args), sample.kwargs])):
+        used |= check_op(op, sample.noncontiguous(), dtype, allowed)
+    if op.supports_out and op.name not in RANDOM | UNDEFINED | OF_ANY_SIGN:
+        for kind in ("fits", "has gaps", "empty"):
+            used |= check_out(op, sample, dtype, allowed, kind)
+    return used
+
+
 def mapped_tensors(value):
     found = []
     mapped(found.append, value)
     return found
 
 
-def op_entries(dtype):
+def op_entries(dtype, forms=False):
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -217,7 +291,11 @@ def op_entries(dtype):
                 return []
             return op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and (dtype.is_floating_point or dtype.is_complex))
 
-        yield name, samples, lambda sample, allowed, op=op: check_op(op, sample, dtype, allowed)
+        def check(sample, allowed, op=op):
+            used = check_op(op, sample, dtype, allowed)
+            return used | check_forms(op, sample, dtype, allowed) if forms else used
+
+        yield name, samples, check
     assert torch.clutch.is_available()
 
 
@@ -324,8 +402,6 @@ def run_entry(samples, check, allowed, asked):
             try:
                 used |= check(sample, allowed)
                 passed += 1
-            except Late:
-                raise
             except Unusable as error:
                 if outcome == "pass" and passed == 0:
                     outcome, why = "skip", str(error)
@@ -339,13 +415,13 @@ def run_entry(samples, check, allowed, asked):
             except Exception as error:
                 if outcome != "wrong":
                     outcome, why = "error", f"{type(error).__name__}: {error}"
-    except Late:
+    except outcomes.Late:
         outcome, why = "late", f"more than {asked.seconds} s"
     except Exception as error:
         outcome, why = "skip", f"samples: {type(error).__name__}: {error}"
     finally:
         signal.alarm(0)
-    return {"outcome": outcome, "passed": passed, "cpu": sorted(used), "why": " ".join(why.split())[:240]}
+    return {"outcome": outcome, "passed": passed, "cpu": sorted(used), "why": outcomes.short(why)}
 
 
 def child(asked, done):
@@ -353,44 +429,29 @@ def child(asked, done):
     import torch_clutch  # noqa: F401
 
     warnings.filterwarnings("ignore")
-
-    def late(*_):
-        raise Late()
-
-    signal.signal(signal.SIGALRM, late)
+    outcomes.limit_time()
     dtype = getattr(torch, asked.dtype)
     only = set(asked.only.split(",")) if asked.only else None
     first, step = map(int, asked.slice.split("/"))
     with open(asked.out, "a") as out:
         for database in asked.databases:
-            for i, (name, samples, check) in enumerate(ENTRIES[database](dtype)):
+            for i, (name, samples, check) in enumerate(ENTRIES[database](dtype, **({"forms": True} if asked.forms and database == "ops" else {}))):
                 if i % step != first or (only and name not in only and name.split(".")[0] not in only) or (database, name) in done:
                     continue
                 head = {"database": database, "entry": name}
-                print(json.dumps(head | {"outcome": "crash", "why": "the process died"}), file=out, flush=True)
+                outcomes.begin(out, head)
                 result = head | run_entry(samples, check, asked.fallback == "on", asked)
-                print(json.dumps(result), file=out, flush=True)
+                outcomes.end(out, result)
                 if not asked.quiet:
                     print(f"{database} {name}: {result['outcome']} {result['why'][:110]}", flush=True)
 
 
 # ---- what the parent does
 
-def read(path):
-    """The last line of each entry counts: a crash has but the first."""
-    results = {}
-    if os.path.exists(path):
-        with open(path) as lines:
-            for line in lines:
-                result = json.loads(line)
-                results[result["database"], result["entry"]] = result
-    return results
-
-
 def main(arguments=None):
     asked = options(arguments)
     if asked.child:
-        return child(asked, read(asked.out))
+        return child(asked, outcomes.read(asked.out, "database", "entry"))
     own = not asked.out
     if own:
         import tempfile
@@ -399,13 +460,12 @@ def main(arguments=None):
     command = [sys.executable, __file__, *asked.databases, "--child", "--out", asked.out]
     for name in ("fallback", "dtype", "only", "slice", "samples", "seconds"):
         command += [f"--{name}", str(getattr(asked, name))]
-    if asked.quiet:
-        command.append("--quiet")
+    command += [f"--{flag}" for flag in ("quiet", "forms") if getattr(asked, flag)]
     for _ in range(50):
         if subprocess.run(command).returncode == 0:
             break
-    results = read(asked.out)
-    expected = expected_failures(asked.fallback, asked.dtype)
+    results = outcomes.read(asked.out, "database", "entry")
+    expected = expected_failures(asked.fallback, asked.dtype, "forms" if asked.forms else "")
     unexpected = 0
     for database in asked.databases:
         mine = {entry: r for (of, entry), r in results.items() if of == database}

@@ -74,3 +74,39 @@ def test_strided_lists_and_aliases(native):
     same = [torch.ones(4, device="clutch"), torch.ones(4, device="clutch")]
     torch._foreach_add_(same, same)
     assert all((t.cpu() == 2).all() for t in same)
+
+
+@pytest.mark.parametrize("dtype,bound", [(torch.float32, 1e-5), (torch.float64, 1e-13), (torch.float16, 1e-3), (torch.bfloat16, 8e-3)])
+@pytest.mark.parametrize("order", [1, 2, 2.0, float("inf"), 3])
+def test_norms(order, dtype, bound, native):
+    host = [torch.randn(shape).to(dtype) for shape in [(3, 5), (), (9000,), (1, 2, 3)]]
+    host.append(torch.randn(6, 8).to(dtype)[::2, ::2])
+    device = [t.to("clutch") for t in host[:-1]] + [torch.empty_strided((3, 4), (16, 2), dtype=dtype, device="clutch").copy_(host[-1])]
+    for asked in {None, dtype, torch.float32 if dtype != torch.float64 else None}:
+        got, wanted = torch._foreach_norm(device, order, asked), torch._foreach_norm(host, order, asked)
+        for a, b in zip(got, wanted):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            torch.testing.assert_close(a.cpu(), b, rtol=bound, atol=0)
+
+
+def test_norms_of_some(native):
+    bad = [torch.ones(3, device="clutch"), torch.tensor([1.0, float("nan")], device="clutch")]
+    for order in (1, 2, float("inf")):
+        assert [t.isnan().item() for t in torch._foreach_norm(bad, order)] == [False, True]
+    empty = [torch.ones(4, device="clutch"), torch.ones(0, device="clutch")]
+    assert [t.item() for t in torch._foreach_norm(empty, 2)] == [2, 0]
+    assert torch._foreach_norm([torch.ones(4, device="clutch")] * 3, 2, torch.float64)[0].dtype == torch.float64
+
+
+def test_clipping_takes_few_launches(native):
+    params = [torch.nn.Parameter(torch.randn(7, 9, device="clutch")) for _ in range(40)]
+    for p in params:
+        p.grad = torch.randn_like(p)
+    host = [p.grad.cpu() for p in params]
+    total = torch.nn.utils.clip_grad_norm_(params, 1.0)
+    torch.testing.assert_close(total.cpu(), torch.linalg.vector_norm(torch.cat([g.view(-1) for g in host])), rtol=1e-5, atol=0)
+    torch.testing.assert_close(params[3].grad.cpu(), host[3] / (total.cpu() + 1e-6), rtol=1e-5, atol=1e-7)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.PrivateUse1]) as profile:
+        torch.nn.utils.clip_grad_norm_(params, 1.0)
+        torch.accelerator.synchronize()
+    assert len([e for e in profile.events() if e.activity_type == "kernel"]) < 15

@@ -45,3 +45,22 @@ def test_wide_unsigned_integers(dtype, native):
               lambda t: t[torch.tensor([3, 0], device=t.device)], lambda t: t[:3].float().to(dtype), lambda t: t.sum()):
         got, want = f(x), f(a)
         assert got.dtype == want.dtype and got.cpu().tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_shifts(dtype, native):
+    info = torch.iinfo(dtype)
+    x = torch.tensor([info.min, info.max, 0, 1, 5, 100]).to(dtype).unsqueeze(1)
+    counts = torch.tensor([0, 1, 3, info.bits - 1, info.bits, 100, *([-1] if info.min < 0 else [])], dtype=dtype)
+    y, c = x.to("clutch"), counts.to("clutch")
+    for got, wanted in [
+        (y << c, x << counts),
+        (y >> c, x >> counts),
+        (y << 2, x << 2),
+        (y >> 2, x >> 2),
+        (torch.bitwise_left_shift(y, c), torch.bitwise_left_shift(x, counts)),
+        (torch.bitwise_right_shift(y, c), torch.bitwise_right_shift(x, counts)),
+        (y.clone().__ilshift__(3), x.clone().__ilshift__(3)),
+        (y.clone().__irshift__(3), x.clone().__irshift__(3)),
+    ]:
+        assert got.dtype == wanted.dtype and torch.equal(got.cpu(), wanted)

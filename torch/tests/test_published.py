@@ -49,6 +49,18 @@ def llama():
                                         num_key_value_heads=2, max_position_embeddings=64)), dict(input_ids=x, labels=x)
 
 
+def mamba():
+    from transformers import MambaConfig, MambaForCausalLM
+
+    x = tokens()
+    return MambaForCausalLM(MambaConfig(vocab_size=VOCABULARY, hidden_size=32, state_size=8, num_hidden_layers=2)), dict(input_ids=x, labels=x)
+
+
+def mamba_by_scan():
+    torch.clutch.use_selective_scan()
+    return mamba()
+
+
 def bert(mask=True):
     from transformers import BertConfig, BertForMaskedLM
 
@@ -181,7 +193,7 @@ def gru():
 
 
 PACKAGES = {
-    "transformers": [gpt2, llama, bert, t5, vit],
+    "transformers": [gpt2, llama, bert, t5, vit, mamba, mamba_by_scan],
     "timm": [timm_vit, timm_deit3],
     "torch_geometric": [gcn, gat, sage, gin],
     "torch": [transformer, perceptron, lstm, gru],

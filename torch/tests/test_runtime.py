@@ -2,6 +2,7 @@
 """Devices, memory, streams, events, random numbers, copies."""
 import copy
 import io
+import threading
 
 import pytest
 import torch
@@ -198,13 +199,6 @@ def test_dlpack():
         torch.clutch.from_dlpack(object())
 
 
-def test_autograd_profiler_has_device_times():
-    x = torch.randn(64, 64, device="clutch")
-    with torch.autograd.profiler.profile(use_device="clutch", use_kineto=False) as profile:
-        (x @ x).relu()
-    assert "CLUTCH" in profile.key_averages().table()
-
-
 def test_autocast_and_scaler(native):
     model = torch.nn.Linear(8, 8).to("clutch")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -241,6 +235,43 @@ def test_memory_snapshot(tmp_path):
     torch.clutch.dump_memory_snapshot(tmp_path / "memory.html")
     torch.clutch.record_memory_history(False)
     assert (tmp_path / "memory.html").stat().st_size > 1000 and x.sum().item() == 100
+
+
+def test_memory_pools():
+    def allocated(pool):
+        return sum(segment["allocated_size"] for segment in pool.snapshot())
+
+    pool = torch.clutch.MemPool()
+    with torch.clutch.use_mem_pool(pool):
+        x = torch.empty(1000, dtype=torch.uint8, device="clutch")
+        thread = threading.Thread(target=lambda: torch.empty(1 << 21, dtype=torch.uint8, device="clutch"))
+        thread.start()
+        thread.join()
+        peak = allocated(pool)
+    outside = torch.empty(1000, dtype=torch.uint8, device="clutch")
+    assert peak == allocated(pool) == 1024, "other threads allocate as ever"
+    ident = pool.id
+    del pool
+    x.fill_(3)
+    assert x.sum().item() == 3000 and outside.numel() == 1000, "a tensor outlives its pool"
+    del x
+    torch.accelerator.synchronize()
+    torch.accelerator.empty_cache()
+    assert torch.clutch.memory_snapshot(ident) == []
+    with pytest.raises(RuntimeError, match="end_pool"):
+        torch.ops.clutch.end_pool()
+
+
+def test_memory_fraction():
+    torch.clutch.set_per_process_memory_fraction(0.5)
+    try:
+        assert torch.clutch.get_per_process_memory_fraction() == torch.clutch.get_per_process_memory_fraction("clutch:0") == 0.5
+        with pytest.raises(TypeError, match="float"):
+            torch.clutch.set_per_process_memory_fraction(1)
+        with pytest.raises(ValueError):
+            torch.clutch.set_per_process_memory_fraction(1.5)
+    finally:
+        torch.clutch.set_per_process_memory_fraction(1.0)
 
 
 def test_a_model_that_moves_keeps_its_parameters_and_shares_them():

@@ -6,24 +6,16 @@ from collections import namedtuple
 import torch
 
 from . import dlpack as _dlpack
+from . import memory
+from ._index import index_of as _index
 from .graphs import make_graphed_callables  # noqa: F401
+from .memory import MemPool, get_per_process_memory_fraction, memory_snapshot, set_per_process_memory_fraction, use_mem_pool  # noqa: F401
+from .selective_scan import selective_scan, use_selective_scan  # noqa: F401
 from .warm_up import warm_up  # noqa: F401
 
 _C = torch.ops.clutch
 
 DeviceProperties = namedtuple("DeviceProperties", "name platform driver_version total_memory compute_units fp64 is_gpu")
-
-
-def _index(device=None):
-    """The number of a device given as a number, a string, a torch.device or nothing: the current one."""
-    if device is None:
-        return current_device()
-    if isinstance(device, int):
-        return device
-    device = torch.device(device)
-    if device.type != "clutch":
-        raise ValueError(f"Expected a clutch device, but got: {device}")
-    return current_device() if device.index is None else device.index
 
 
 def is_available():
@@ -209,12 +201,12 @@ def empty_cache():
 
 def record_memory_history(on=True):
     """Records allocations and frees, for dump_memory_snapshot()."""
-    _C.record_memory_history(on)
+    memory._record_memory_history("all" if on else None)
 
 
 def dump_memory_snapshot(path):
     """Writes the allocator's state: a page to look at (.html), or the pickle of pytorch.org/memory_viz."""
-    _C.dump_memory_snapshot(str(path))
+    memory._dump_snapshot(path)
 
 
 # What ran where.

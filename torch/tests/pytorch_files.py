@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs PyTorch's own test files on `clutch` and on the CPU, and prints a table of both.
+
+  pytorch_files.py [FILE ...] [--source FOLDER] [--seconds 60] [--only TEXT] [--slice K/N] [--out FOLDER]
+
+--source is a checkout of PyTorch 2.12, CLUTCH_PYTORCH_SRC without it. Files are below its test/; without any those of FILES run. Of a file that has tests for each device these run, else all. A child
+process does the work, each test for at most --seconds, and is started again behind a test that kills it. The outcomes go to --out, a line of
+JSON a test; tests that are there are not run again. The exit status is 1 where a test kills the process on clutch or fewer than 90 % of what passes on the CPU
+passes there, 77 without a checkout.
+"""
+import argparse
+import collections
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import outcomes
+
+FILES = ["test_ops", "test_torch", "test_autograd", "test_nn", "test_transformers", "test_optim", "test_foreach", "test_linalg", "test_accelerator",
+         "inductor/test_flex_attention", "test_openreg"]
+DEVICES = {"clutch": "privateuse1", "cpu": "cpu"}  # by PyTorch's names of classes of tests
+COLUMNS = ("pass", "fail", "error", "late", "crash", "skip")
+LEAST = 0.9
+
+
+def options(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*")
+    # clutch itself refuses settings that it does not know.
+    parser.add_argument("--source", default=os.environ.pop("CLUTCH_PYTORCH_SRC", ""))
+    parser.add_argument("--seconds", type=int, default=60, help="for one test")
+    parser.add_argument("--only", default="", help="tests whose names have this text")
+    parser.add_argument("--slice", default="0/1", help="K/N: every N-th test from the K-th on")
+    parser.add_argument("--out", default="", help="folder of the outcomes")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def folder_of(asked):
+    return Path(asked.source) / "test"
+
+
+# ---- what the child does
+
+def tests_of(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from tests_of(item)
+        else:
+            yield item
+
+
+def load(folder, file):
+    import torch_clutch  # noqa: F401, before PyTorch lists the devices that it has tests for
+
+    path = folder / (file + ".py")
+    sys.path[:0] = [str(path.parent), str(folder)]
+    sys.argv = [str(path)]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return list(tests_of(unittest.defaultTestLoader.loadTestsFromModule(module)))
+
+
+def outcome_of(test):
+    result = unittest.TestResult()
+    test.run(result)
+    for outcome, entries in (("fail", result.failures), ("error", result.errors)):
+        if entries and entries[0][1].rstrip().endswith("Late"):
+            raise outcomes.Late()
+        if entries:
+            return outcome, entries[0][1].strip().splitlines()[-1]
+    if result.skipped:
+        return "skip", result.skipped[0][1]
+    if result.unexpectedSuccesses:
+        return "fail", "an unexpected success"
+    return "pass", ""
+
+
+def child(asked):
+    warnings.filterwarnings("ignore")
+    file = asked.files[0]
+    done = outcomes.read(asked.out, "test")
+    outcomes.limit_time()
+    tests = load(folder_of(asked), file)
+    suffixes = {"CPU", "PRIVATEUSE1", "CLUTCH"}
+    generic = [t for t in tests if any(type(t).__name__.endswith(s) for s in suffixes)]
+    first, step = map(int, asked.slice.split("/"))
+    open_class = None
+    with open(asked.out, "a") as out:
+        for i, test in enumerate(generic or tests):
+            name = test.id()
+            if i % step != first or asked.only not in name or name in done:
+                continue
+            outcomes.begin(out, {"test": name})
+            signal.alarm(asked.seconds)
+            try:
+                if type(test) is not open_class:
+                    if open_class is not None:
+                        open_class.tearDownClass()
+                    open_class = None
+                    type(test).setUpClass()
+                    open_class = type(test)
+                outcome, why = outcome_of(test)
+            except outcomes.Late:
+                outcome, why = "late", f"more than {asked.seconds} s"
+            except unittest.SkipTest as skipped:
+                outcome, why = "skip", str(skipped)
+            except Exception as error:
+                outcome, why = "error", f"{type(error).__name__}: {error}"
+            finally:
+                signal.alarm(0)
+            outcomes.end(out, {"test": name, "outcome": outcome, "why": outcomes.short(why)})
+
+
+# ---- what the parent does
+
+def run(file, device, asked, folder):
+    """How many tests had each outcome; None where the file does not load, and why."""
+    out = str(folder / f"{file.replace('/', '.')}.{device}.jsonl")
+    command = [sys.executable, __file__, file, "--child", device, "--source", asked.source, "--out", out, "--seconds", str(asked.seconds), "--only", asked.only, "--slice", asked.slice]
+    environment = os.environ | {"PYTORCH_TESTING_DEVICE_ONLY_FOR": DEVICES[device], "PYTORCH_PRINT_REPRO_ON_FAILURE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    before = -1
+    while True:
+        done = subprocess.run(command, env=environment, cwd=folder_of(asked), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        results = outcomes.read(out, "test")
+        if done.returncode == 0:
+            return collections.Counter(r["outcome"] for r in results.values()), ""
+        if len(results) == before:  # nothing was begun: it is the file
+            lines = done.stderr.strip().splitlines()
+            return None, lines[-1] if lines else f"exit status {done.returncode}"
+        before = len(results)
+
+
+def main(arguments=None):
+    asked = options(arguments)
+    if asked.child:
+        return child(asked)
+    files = asked.files or FILES
+    if not asked.source:
+        print("CLUTCH_PYTORCH_SRC names no checkout of PyTorch; SKIPPED, so none of these test files ran: " + ", ".join(files))
+        return 77
+    asked.source = str(Path(asked.source).resolve())
+    if not folder_of(asked).is_dir():
+        print(f"the source must be a checkout of PyTorch, with a folder test; got {asked.source}")
+        return 1
+    folder = Path(asked.out or tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    print("| file | " + " | ".join(COLUMNS) + " | pass on the CPU | share |\n|---|" + "---|" * (len(COLUMNS) + 2))
+    bad = 0
+    for file in files:
+        if not (folder_of(asked) / (file + ".py")).exists():
+            print(f"| {file} | " + " | ".join("" for _ in COLUMNS) + " | | not in the checkout |")
+            continue
+        counts, why = run(file, "clutch", asked, folder)
+        of_cpu, why_not = run(file, "cpu", asked, folder)
+        if counts is None or of_cpu is None:
+            bad += 1
+            print(f"| {file} | " + " | ".join("" for _ in COLUMNS) + f" | | does not load: {why or why_not} |")
+            continue
+        share = counts["pass"] / of_cpu["pass"] if of_cpu["pass"] else 1
+        bad += counts["crash"] > 0 or share < LEAST
+        print(f"| {file} | " + " | ".join(str(counts[o]) for o in COLUMNS) + f" | {of_cpu['pass']} | {100 * share:.1f} % |", flush=True)
+    print(f"outcomes: {folder}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
