@@ -86,7 +86,10 @@ def main():
                     continue
                 path, _, anchor = urllib.parse.unquote(target).partition("#")
                 place = os.path.normpath(path.lstrip("/") if path.startswith("/") else os.path.join(os.path.dirname(page), path)) if path else page
-                if place not in known:
+                if anchor and not path and page.startswith("docs/"):
+                    print(f"{page}:{number}: a link within a page of docs/ must name its file, as Doxygen finds no other: {os.path.basename(page)}{target}")
+                    wrong += 1
+                elif place not in known:
                     print(f"{page}:{number}: there is no {target}")
                     wrong += 1
                 elif anchor and place.endswith(".md"):

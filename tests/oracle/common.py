@@ -25,6 +25,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 PACKED_BITS = {"f6e2m3": 6, "f6e3m2": 6, "f4e2m1": 4}
 FLOATS = ["f64", "f32", "f16", "bf16"]
 INTEGERS = ["i8", "u8", "i16", "i32", "i64"]
+UNSIGNED = {"u16": np.uint16, "u32": np.uint32, "u64": np.uint64}  # which PyTorch promotes with floats alone
 EPS = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}  # half a unit in the last place of 1
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 LEAST_EXPONENT = {"f64": -1022, "f32": -126, "f16": -14, "bf16": -126}
@@ -282,10 +283,11 @@ class Case:
         shape = list(shape)
         if name == "bool":
             return torch.from_numpy(np.asarray(rng.random(shape) < 0.5))
-        if name in INTEGERS:
+        if not dtype.is_floating_point and not dtype.is_complex:
             info = torch.iinfo(dtype)
             low, high = (info.min, info.max) if kind in ("any", "wide") and self.chance(0.5) else (max(info.min, -9), 9)
-            return torch.from_numpy(np.asarray(rng.integers(low, high, size=shape, endpoint=True, dtype=np.int64))).to(dtype)
+            of = np.uint64 if name == "u64" else np.int64
+            return torch.from_numpy(np.asarray(rng.integers(low, high, size=shape, endpoint=True, dtype=of))).to(dtype)
         if name in ("c64", "c128"):
             half = "f32" if name == "c64" else "f64"
             return torch.complex(self.values(shape, half, kind), self.values(shape, half, kind))

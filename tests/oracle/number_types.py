@@ -4,9 +4,8 @@
 import numpy as np
 import torch
 
-from common import DTYPES, NAMES, case
+from common import DTYPES, NAMES, UNSIGNED, case
 
-UNSIGNED = {"u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
 TRACED = {"u16": np.int32, "u32": np.int64, "u64": np.uint64}
 DTYPE = "clutch/dtype.hpp, u16, u32 and u64"
 MAP = "clutch/ops/map.hpp, Dtypes"

@@ -253,7 +253,7 @@ def functional_steps(c):
                + (4 * EPS[name] * moved if name in ("f16", "bf16") else 0), OPTIM + ", Accuracy", f"{which}, {name}, {o}, parameter {i}: ")
 
 
-@case(40, covers=["grad_norm", "clip_grad_norm_"])
+@case(40, covers=["grad_norm", "grad_norms", "clip_grad_norm_"])
 def clipping(c):
     name = c.floating()
     grads = [c.tensor(c.shape(0, 3, elements=3000), name, c.pick(["normal", "moderate"]), strides=False) for _ in range(c.integer(1, 5))]
@@ -283,6 +283,13 @@ def clipping(c):
     c.within(norm, exact, torch.nan_to_num(tolerance, posinf=0.0), source, f"norm {kind} of {name}: ")
     factor = torch.clamp(max_norm / (exact + 1e-6), max=1.0)
     c.within(got[1].reshape([]), factor, torch.nan_to_num(4 * EPS["f32"] + factor.abs() * (300 + flat.numel() / 2**19) * EPS["f32"]), OPTIM + ": min(1, max_norm / (norm + 1e-6))", f"factor, {kind} of {name}: ")
+    each = c.call("grad_norms", grads=grads, norm_type=kind, grad_scale=scale)[0]
+    c.true(NAMES[each.dtype] == compute_name(name) and each.shape == (len(grads),), f"norms are {each.dtype} {list(each.shape)}", source)
+    for i, g in enumerate(grads):
+        wide = g.double() / (1 if scale is None else scale.double())
+        mine = torch._foreach_norm([wide], p)[0] if g.numel() else torch.tensor(0.0, dtype=torch.float64)
+        bound = ((256 + g.numel() / 2**19) if kind != "inf" else 2) * eps * mine.abs()
+        c.within(each[i], mine, torch.nan_to_num(bound, posinf=0.0), OPTIM + ", grad_norms, Accuracy", f"norm {kind} of {name}, gradient {i}: ")
     if scale is not None:
         return
     clipped = c.call("clip_grad_norm_", back=[f"grads.{i}" for i in range(len(grads))], grads=grads, max_norm=max_norm, norm_type=kind)

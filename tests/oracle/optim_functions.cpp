@@ -189,6 +189,7 @@ void add_around(Functions& table) {
     const GradNorm n = grad_norm(c.list("grads"), c.number("max_norm", 1), {.norm_type = norm_type(c), .grad_scale = c.optional("grad_scale")});
     c.give(std::vector{n.norm, n.factor});
   };
+  table["grad_norms"] = [](Call& c) { c.give(grad_norms(c.list("grads"), {.norm_type = norm_type(c), .grad_scale = c.optional("grad_scale")})); };
   table["clip_grad_norm_"] = [](Call& c) {
     c.give(clip_grad_norm_(c.list("grads"), c.number("max_norm", 1), {.norm_type = norm_type(c), .grad_scale = c.optional("grad_scale")}));
   };

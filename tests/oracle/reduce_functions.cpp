@@ -54,6 +54,21 @@ void add_reductions(Functions& table) {
       c.give(reduce(reduction(c), clutch::detail::trace_over<2>(distance, inputs, "reduce"), inputs, reduce_options(c)));
     }
   };
+  // y and the last state; with `grad` then all gradients.
+  table["selective_scan"] = [](Call& c) {
+    const SelectiveScanOptions options{.skip = c.optional("skip"),
+                                       .gate = c.optional("gate"),
+                                       .delta_bias = c.optional("delta_bias"),
+                                       .delta_softplus = c.flag("softplus"),
+                                       .initial_state = c.optional("initial_state")};
+    const SelectiveScanResult r = selective_scan(c["x"], c["delta"], c["a"], c["b"], c["c"], options);
+    c.give(std::vector{r.y, r.state});
+    if (!c.has("grad")) return;
+    const SelectiveScanGradients g = selective_scan_backward({c["grad"], c.optional("grad_state")}, c["x"], c["delta"], c["a"], c["b"], c["c"], options);
+    c.give(std::vector{g.x, g.delta, g.a, g.b, g.c});
+    for (const Tensor& t : {g.skip, g.gate, g.delta_bias, g.initial_state})
+      if (t.defined()) c.give(t);
+  };
   table["cumsum"] = [](Call& c) {
     CumsumOptions options{.reverse = c.flag("reverse"), .dtype = c.dtypes("dtype"), .implementation = {}};
     if (c.has("out"))

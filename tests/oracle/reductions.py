@@ -257,6 +257,58 @@ def reductions_with_options(c):
     c.same(got, cast_reference(value, dtype), source, what + ": ", zero_signs=False)
 
 
+@case(40, covers=["selective_scan", "selective_scan_backward"])
+def state_spaces(c):
+    """Against the recurrence in float64, one element after another, and autograd's gradients of it."""
+    source = "clutch/ops/selective_scan.hpp"
+    name, shared = c.pick(["f32", "f16", "bf16"]), c.pick(["f32", "f16", "bf16"])
+    batch, length, channels, states = c.integer(1, 3), c.integer(1, 40), c.integer(1, 40), c.pick([1, 3, 16, 17])
+
+    def draw(sizes, dtype, low, high):
+        return c.lay_out(torch.from_numpy(c.rng.uniform(low, high, sizes)).to(DTYPES[dtype]))
+
+    softplus = c.chance(0.5)
+    inputs = dict(x=draw([batch, length, channels], name, -1, 1), delta=draw([batch, length, channels], name, -4 if softplus else 0, 0.5),
+                  a=draw([channels, states], "f32", -3, 0), b=draw([batch, length, states], shared, -1, 1), c=draw([batch, length, states], shared, -1, 1))
+    for option, sizes, dtype in (("skip", [channels], "f32"), ("gate", [batch, length, channels], name), ("delta_bias", [channels], "f32"),
+                                 ("initial_state", [batch, channels, states], "f32")):
+        if c.chance(0.5):
+            inputs[option] = draw(sizes, dtype, -0.3 if option == "delta_bias" else -1, 0 if option == "delta_bias" else 1)
+    grad, grad_state = draw([batch, length, channels], name, -1, 1), draw([batch, channels, states], "f32", -1, 1) if c.chance(0.5) else None
+    given = dict(grad_state=grad_state) if grad_state is not None else {}
+    got = c.call("selective_scan", softplus=softplus, grad=grad, **inputs, **given)
+    at = {k: v.double().requires_grad_() for k, v in inputs.items()}
+    step = at["delta"] + at["delta_bias"] if "delta_bias" in at else at["delta"]
+    step = torch.nn.functional.softplus(step) if softplus else step
+    h = at.get("initial_state", torch.zeros(batch, channels, states, dtype=torch.float64))
+    size, error, eps, ys, bounds = h.detach().abs(), torch.zeros_like(h), EPS["f32"], [], []
+    for t in range(length):
+        power = step[:, t, :, None] * at["a"]
+        added = (step[:, t] * at["x"][:, t])[..., None] * at["b"][:, t, None, :]
+        h = torch.exp(power) * h + added
+        fade = torch.exp(power.detach())
+        size = fade * size + added.detach().abs()
+        error = fade * error + (2 * power.detach().abs() + 6) * eps * size
+        ys.append((h * at["c"][:, t, None, :]).sum(-1))
+        bounds.append(((error + (states + 4) * eps * h.detach().abs()) * at["c"].detach()[:, t, None, :].abs()).sum(-1))
+    y, bound = torch.stack(ys, 1), torch.stack(bounds, 1)
+    if "skip" in at:
+        y = y + at["skip"] * at["x"]
+        bound = bound + eps * (y.detach().abs() + (at["skip"] * at["x"]).detach().abs())
+    if "gate" in at:
+        weight = at["gate"] * torch.sigmoid(at["gate"])
+        bound = bound * weight.detach().abs() + 6 * eps * (y * weight).detach().abs()
+        y = y * weight
+    c.near(got[0], y.detach(), bound + 2.0**-40, source + ", Accuracy", f"y of {name}, {shared}: ")
+    c.near(got[1], h.detach(), error, source + ", Accuracy", "the state: ")
+    total = (y * grad.double()).sum() + ((h * grad_state.double()).sum() if grad_state is not None else 0)
+    names = ["x", "delta", "a", "b", "c"] + [k for k in ("skip", "gate", "delta_bias", "initial_state") if k in inputs]
+    wanted = torch.autograd.grad(total, [at[k] for k in names], allow_unused=True)
+    for k, mine, want in zip(names, got[2:], wanted):
+        want = torch.zeros_like(at[k]) if want is None else want
+        c.near(mine, want, 2.0**-15 * want.abs().max() + 2.0**-40, source + ", Accuracy of gradients", f"of {k}: ")
+
+
 @case(80, covers=["cumsum"])
 def running_sums(c):
     source = "clutch/ops/cumsum.hpp"

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import torch
 
-from common import DTYPES, FLOATS, INTEGERS, NAMES, PACKED_BITS, Packed, case
+from common import DTYPES, FLOATS, INTEGERS, NAMES, PACKED_BITS, UNSIGNED, Packed, case
 
 TENSOR = "clutch/tensor.hpp"
 COPY = "clutch/ops/copy.hpp, Accuracy"
@@ -98,11 +98,11 @@ def joins(c):
     dim = c.integer(0, rank - 1)
     signed = dim - rank if c.chance(0.5) else dim
     base = [c.integer(1, 6) for _ in range(rank)]
-    mixed = c.chance(0.3) and name not in f8
+    mixed = c.chance(0.3) and name not in f8 and name not in UNSIGNED
     parts = []
     for _ in range(c.integer(1, 5)):
         shape = [c.integer(0, 7) if d == dim else n for d, n in enumerate(base)]
-        parts.append(c.tensor(shape, c.pick([n for n in plain if n not in f8]) if mixed else name))
+        parts.append(c.tensor(shape, c.pick([n for n in plain if n not in f8 and n not in UNSIGNED]) if mixed else name))
     if c.chance(0.2):
         parts.insert(c.integer(0, len(parts)), c.tensor([0], name, strides=False))
     real = [p for p in parts if list(p.shape) != [0]] or parts
@@ -123,7 +123,7 @@ def joins(c):
     sizes = [cut[0], cut[1] - cut[0], base[dim] - cut[1]]
     for i, (mine, theirs) in enumerate(zip(c.call("split_copy", x=x, sizes=sizes, dim=signed), torch.split(x, sizes, dim), strict=True)):
         c.same(mine, theirs, source + ", split_copy", f"part {i} of {sizes}: ")
-    targets = [c.tensor(p.shape, p_name) for p, p_name in ((e, name) for e in equal)]
+    targets = [c.tensor(e.shape, name, expand=False) for e in equal]
     back = c.call("foreach_copy_", back=[f"destinations.{i}" for i in range(len(equal))], destinations=targets, sources=equal).back
     for i, e in enumerate(equal):
         c.same(back[f"destinations.{i}"], e, source + ", foreach_copy_", f"{name}: ")
@@ -133,7 +133,7 @@ def joins(c):
 def writes(c):
     """Tensor::write into tensors of any strides."""
     name = c.pick(ALL if c.traits["fp64"] else [n for n in ALL if n not in ("f64", "c128")])
-    x = c.tensor(c.shape(0, 4), name)
+    x = c.tensor(c.shape(0, 4), name, expand=False)
     given = c.tensor(x.shape, name, strides=False)
     c.same(c.call("write", back=["x"], x=x, **{"from": given}).back["x"], given, TENSOR + ", write", f"{name}: ")
 
@@ -143,11 +143,17 @@ def promotion(c):
     source = "clutch/dtype.hpp and clutch/tensor.hpp, PyTorch's rules"
     wide = [n for n in ALL if not n.startswith("f8")]
     a, b = c.pick(wide), c.pick(wide)
-    want = torch.promote_types(DTYPES[a], DTYPES[b])
+    try:
+        want = torch.promote_types(DTYPES[a], DTYPES[b])
+    except RuntimeError:
+        want = None
+        c.refused("invalid_dtype", "promote_types", source, a=a, b=b)
     if want in NAMES:
         c.true(c.call("promote_types", a=a, b=b).values["dtype"] == NAMES[want], f"promote_types({a}, {b}) is not {want}", source)
     if c.traits["fp64"]:
-        tensors = [torch.zeros([] if c.chance(0.4) else [2], dtype=DTYPES[c.pick(wide)]) for _ in range(c.integer(1, 4))]
+        # Unsigned ones promote with floats alone.
+        signed = [n for n in wide if n not in UNSIGNED]
+        tensors = [torch.zeros([] if c.chance(0.4) else [2], dtype=DTYPES[c.pick(signed)]) for _ in range(c.integer(1, 4))]
         # PyTorch's rule over several: by dimensioned tensors first, then by rank-0 ones of a higher kind.
         want = tensors[0]
         dims = [t for t in tensors if t.dim()]
@@ -201,7 +207,11 @@ def cast_reference(x, name, overflow="nonfinite"):
         exact = torch.where(inside, t, 0).to(torch.int64)
         exact = torch.where(t > info.max, info.max, exact) if name != "i64" else torch.where(t >= 2.0**63, info.max, exact)
         return torch.where(t < info.min, info.min, exact).to(dtype)
-    if name in INTEGERS:
+    if name in UNSIGNED and x.dtype.is_floating_point:
+        t, most = np.nan_to_num(np.trunc(x.double().numpy()), nan=0.0), int(torch.iinfo(dtype).max)
+        exact = np.where((t > 0) & (t < most), t, 0).astype(np.uint64)
+        return torch.from_numpy(np.asarray(np.where(t >= most, np.uint64(most), exact))).to(dtype)
+    if name in INTEGERS or name in UNSIGNED:
         return x.to(torch.int64).to(dtype)
     if name == "f8e8m0fnu":
         return e8m0_reference(x)
@@ -245,13 +255,13 @@ def round_once(x, name, overflow="nonfinite"):
     return torch.from_numpy(np.array(r)).to(DTYPES[name])
 
 
-def castable(c):
-    return c.pick([n for n in ALL if c.traits["fp64"] or n not in ("f64", "c128")])
+def castable(c, also=UNSIGNED):
+    return c.pick([n for n in ALL if (c.traits["fp64"] or n not in ("f64", "c128")) and (n not in UNSIGNED or n in also)])
 
 
 @case(150, covers=["cast", "to"], sharp=True)
 def casts(c):
-    a, b = castable(c), castable(c)
+    a, b = castable(c, ()), castable(c)  # of unsigned ones: unsigned_casts
     x = c.tensor(c.shape(), a)
     overflow = c.pick(["nonfinite", "saturate"])
     want = cast_reference(x, b, overflow)
@@ -276,7 +286,7 @@ def casts_of_every_code(c):
 
 @case(60, covers=["copy_"], sharp=True)
 def copies(c):
-    a, b = castable(c), castable(c)
+    a, b = castable(c, ()), castable(c)
     destination = c.tensor(c.shape(0, 4), b, expand=False)
     source = c.tensor(c.broadcastable(list(destination.shape)), a, expand=False)
     got = c.call("copy_", back=["destination"], destination=destination, source=source)

@@ -18,6 +18,7 @@ inline constexpr Skip kSkips[] = {
     {"Cumsum.", "fp64"},
     {"Differential.", "fp64"},
     {"Differential.", "second device"},
+    {"Draws.", "command buffers"},
     {"Eigh.", "fp64"},
     {"Fill.", "fp64"},
     {"Flex.", "fp64"},
