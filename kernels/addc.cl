@@ -20,6 +20,8 @@
 #define LOADV CLUTCH_CONCAT(loadv_, T_NAME)
 #define STOREV CLUTCH_CONCAT(storev_, T_NAME)
 #define STREAMV CLUTCH_CONCAT(streamv_, T_NAME)
+#define LOADA CLUTCH_CONCAT(loada_, T_NAME)
+#define STOREA CLUTCH_CONCAT(storea_, T_NAME)
 #ifdef T_IS_F64
 #define V VD
 #define LANES DWIDTH
@@ -55,6 +57,12 @@ static inline ACC combine(ACC x, ACC a, ACC b, ACC value, int one) { return COMB
 #if !CLUTCH_IS_INTEGER && LANES > 1 && CLUTCH_DIV_RN == CLUTCH_RN_NATIVE && CLUTCH_FMA_RN == CLUTCH_RN_NATIVE
 static inline V combinev(V x, V a, V b, ACC value, int one) { return COMBINE(V, x, a, b, value, one); }
 #define VECTORS 1
+#ifdef CLUTCH_HAS_WHOLE
+#define VECTORS_MAY_BE_WHOLE 1
+static inline V combine_whole(__global const uchar* input, __global const uchar* t1, __global const uchar* t2, ulong i, ACC value, int one) {
+  return combinev(LOADA(input, i), LOADA(t1, i), LOADA(t2, i), value, one);
+}
+#endif
 // One step of the contiguous walk: ELEMENTS_PER_STEP elements from element i.
 #if defined(T_IS_BF16) && defined(CLUTCH_UNALIGNED)
 #define ELEMENTS_PER_STEP (2 * LANES)
@@ -78,6 +86,8 @@ static inline V combine_step(__global const uchar* input, __global const uchar* 
 #endif
 
 #ifdef CLUTCH_ENTRY_addc_contiguous
+#define WALK(elements, store, combined) \
+  for (ulong i = begin + item * (elements); i < tail; i += items * (elements)) store(out, i, combined(input, t1, t2, i, value, one));
 static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                         ulong n, ACC value, uint streaming) {
   int one = value == (ACC)1;
@@ -85,11 +95,19 @@ static inline void addc_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, _
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin;
 #if VECTORS
     tail = begin + (end - begin) / ELEMENTS_PER_STEP * ELEMENTS_PER_STEP;
-    if (streaming && ((ulong)(out + begin * sizeof(T)) % (ELEMENTS_PER_STEP * sizeof(T))) == 0) {
-      for (ulong i = begin + item * ELEMENTS_PER_STEP; i < tail; i += items * ELEMENTS_PER_STEP)
-        STREAM_STEP(out, i, combine_step(input, t1, t2, i, value, one));
+#ifdef VECTORS_MAY_BE_WHOLE
+    if (CLUTCH_WHOLE((ulong)out | (ulong)input | (ulong)t1 | (ulong)t2)) {
+      if (streaming) {
+        WALK(LANES, STREAMV, combine_whole)
+      } else {
+        WALK(LANES, STOREA, combine_whole)
+      }
+    } else
+#endif
+        if (streaming && ((ulong)(out + begin * sizeof(T)) % (ELEMENTS_PER_STEP * sizeof(T))) == 0) {
+      WALK(ELEMENTS_PER_STEP, STREAM_STEP, combine_step)
     } else {
-      for (ulong i = begin + item * ELEMENTS_PER_STEP; i < tail; i += items * ELEMENTS_PER_STEP) STORE_STEP(out, i, combine_step(input, t1, t2, i, value, one));
+      WALK(ELEMENTS_PER_STEP, STORE_STEP, combine_step)
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) STORE(out, i, combine(LOAD(input, i), LOAD(t1, i), LOAD(t2, i), value, one));
@@ -106,7 +124,11 @@ __kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 // Rows: the output's inner stride is 1, the inputs' are 0 or 1, the outer dimensions are anything.
 #ifdef CLUTCH_ENTRY_addc_rows
 #if VECTORS
-#define LOAD_ROW(p, o, s, i) ((s) ? LOADV(p, (o) + (i)) : (V)LOAD(p, o))
+#define LOAD_ROW(p, o, s, i, load) ((s) ? load(p, (o) + (i)) : (V)LOAD(p, o))
+#define WALK_ROW(load, store)                                                \
+  for (IDX i = begin + (IDX)item * LANES; i < tail; i += (IDX)items * LANES) \
+    store(out, o.at[0] + i,                                                  \
+          combinev(LOAD_ROW(input, o.at[1], si, i, load), LOAD_ROW(t1, o.at[2], sa, i, load), LOAD_ROW(t2, o.at[3], sb, i, load), value, one));
 #endif
 static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                   const Shape* shape, ulong n, ACC value) {
@@ -119,8 +141,15 @@ static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-    for (IDX i = begin + (IDX)item * LANES; i < tail; i += (IDX)items * LANES)
-      STOREV(out, o.at[0] + i, combinev(LOAD_ROW(input, o.at[1], si, i), LOAD_ROW(t1, o.at[2], sa, i), LOAD_ROW(t2, o.at[3], sb, i), value, one));
+#ifdef VECTORS_MAY_BE_WHOLE
+    const IDX places = o.at[0] | o.at[1] * si | o.at[2] * sa | o.at[3] * sb;
+    if (CLUTCH_WHOLE((ulong)out | (ulong)input | (ulong)t1 | (ulong)t2 | (ulong)places * sizeof(T))) {
+      WALK_ROW(LOADA, STOREA)
+    } else
+#endif
+    {
+      WALK_ROW(LOADV, STOREV)
+    }
 #endif
     for (IDX i = tail + (IDX)item; i < end; i += (IDX)items)
       STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si), LOAD(t1, o.at[2] + i * sa), LOAD(t2, o.at[3] + i * sb), value, one));

@@ -25,18 +25,33 @@
 #define LOADWIDE(p) vload4(0, (__global const uint*)(p))
 #define STOREWIDE(v, p) vstore4(v, 0, (__global uint*)(p))
 #endif
+#define WALK_WIDE(LOAD, STORE) \
+  for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) STORE(LOAD(in + i), out + i);
+#define LOAD_WHOLE(p) (*(__global const WIDE*)(p))
+#define STORE_WHOLE(v, p) (*(__global WIDE*)(p) = (v))
+#ifdef CLUTCH_HAS_STREAMING
+#define STREAM_WIDE(v, p) __builtin_nontemporal_store(v, (__global WIDE*)(p))
+#else
+#define STREAM_WIDE STORE_WHOLE
+#endif
 static inline void copy_bytes_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong bytes, uint streaming) {
   int words = ((ulong)out | (ulong)in) % sizeof(uint) == 0;
   for (ulong tile = group; tile * CLUTCH_TILE < bytes; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, bytes);
     ulong tail = words ? begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE) : begin;
-#ifdef CLUTCH_HAS_STREAMING
-    if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
-      for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) __builtin_nontemporal_store(LOADWIDE(in + i), (__global WIDE*)(out + i));
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE((ulong)out | (ulong)in)) {
+      if (streaming) {
+        WALK_WIDE(LOAD_WHOLE, STREAM_WIDE)
+      } else {
+        WALK_WIDE(LOAD_WHOLE, STORE_WHOLE)
+      }
     } else
 #endif
-    {
-      for (ulong i = begin + item * sizeof(WIDE); i < tail; i += items * sizeof(WIDE)) STOREWIDE(LOADWIDE(in + i), out + i);
+        if (streaming && (ulong)(out + begin) % sizeof(WIDE) == 0) {
+      WALK_WIDE(LOADWIDE, STREAM_WIDE)
+    } else {
+      WALK_WIDE(LOADWIDE, STOREWIDE)
     }
     for (ulong i = tail + item; i < end; i += items) out[i] = in[i];
   }
@@ -78,6 +93,14 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
     __global T* to = (__global T*)out + o.at[0];
     __global const T* from = (__global const T*)in + o.at[1];
+#ifdef CLUTCH_HAS_WHOLE
+    // Blocks of 16 bytes where both addresses are multiples of them.
+    const IDX each = (IDX)(sizeof(uint4) / sizeof(T)), tail = begin + (end - begin) / each * each;
+    if (step && each > 1 && ((ulong)to | (ulong)from) % sizeof(uint4) == 0) {
+      for (IDX i = begin + (IDX)item * each; i < tail; i += (IDX)items * each) *(__global uint4*)(to + i) = *(__global const uint4*)(from + i);
+      begin = tail;
+    }
+#endif
     if (step) {
       for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = from[i];
     } else {
@@ -242,15 +265,26 @@ static inline void cast_one(__global uchar* out, long to, __global const uchar* 
 
 // Contiguous cast; CLUTCH_VECTOR says that both sides compute in f32 vectors.
 #ifdef CLUTCH_ENTRY_copy_cast_contiguous
+#define WALK_CAST(store, load) \
+  for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(store, D_NAME)(out, i, CLUTCH_CONCAT(load, S_NAME)(in, i));
 static inline void copy_cast_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, ulong n, uint streaming) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin;
 #if CLUTCH_VECTOR
     tail = begin + (end - begin) / WIDTH * WIDTH;
-    if (streaming && (ulong)(out + begin * CLUTCH_D_BYTES) % (WIDTH * CLUTCH_D_BYTES) == 0) {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(streamv_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE((ulong)out | (ulong)in)) {
+      if (streaming) {
+        WALK_CAST(streamv_, loada_)
+      } else {
+        WALK_CAST(storea_, loada_)
+      }
+    } else
+#endif
+        if (streaming && (ulong)(out + begin * CLUTCH_D_BYTES) % (WIDTH * CLUTCH_D_BYTES) == 0) {
+      WALK_CAST(streamv_, loadv_)
     } else {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) CLUTCH_CONCAT(storev_, D_NAME)(out, i, CLUTCH_CONCAT(loadv_, S_NAME)(in, i));
+      WALK_CAST(storev_, loadv_)
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) cast_one(out, i, in, i);

@@ -22,10 +22,10 @@
 #include "expression.clh"
 
 #define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
-#define STREAM_OR_STORE(dtype, base, i, x)      \
-  if (streaming) CLUTCH_CONCAT(streamv_, dtype) \
-  (base, i, x);                                 \
-  else CLUTCH_CONCAT(storev_, dtype)(base, i, x)
+#define STREAM_OR_STORE(store, dtype, base, i, x) \
+  if (streaming) CLUTCH_CONCAT(streamv_, dtype)   \
+  (base, i, x);                                   \
+  else CLUTCH_CONCAT(store, dtype)(base, i, x)
 
 // Lanes at offsets at[operand][lane]; the first `count` exist.
 #define LOAD_GATHERED(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
@@ -35,7 +35,9 @@
 // Contiguous: every operand, and at most one position, is element i at offset i.
 #ifdef CLUTCH_ENTRY_map_contiguous
 #define LOAD_FULL(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), i)
-#define STORE_FULL(k, dtype, x) STREAM_OR_STORE(dtype, CLUTCH_CONCAT(b, k), i, x)
+#define STORE_FULL(k, dtype, x) STREAM_OR_STORE(storev_, dtype, CLUTCH_CONCAT(b, k), i, x)
+#define LOAD_WHOLE(k, dtype) CLUTCH_CONCAT(loada_, dtype)(CLUTCH_CONCAT(b, k), i)
+#define STORE_WHOLE(k, dtype, x) STREAM_OR_STORE(storea_, dtype, CLUTCH_CONCAT(b, k), i, x)
 #define POSITION_FULL(k) ((VL)(long)i + CLUTCH_IOTA_VL)
 static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
@@ -71,8 +73,17 @@ CLUTCH_INLINE void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
   int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
-    for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-      CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE(CLUTCH_ADDRESSES)) {
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_WHOLE, POSITION_FULL, STORE_WHOLE)
+      }
+    } else
+#endif
+    {
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
+      }
     }
     if (tail < end && item == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
@@ -87,9 +98,12 @@ __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 
 // Rows: the outputs' inner stride is 1, the others' are 0 or 1, the outer dimensions are anything.
 #ifdef CLUTCH_ENTRY_map_rows
-#define LOAD_ROW(k, dtype) \
-  (inner[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define LOAD_OF_ROW(k, dtype, load) \
+  (inner[k] ? CLUTCH_CONCAT(load, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define LOAD_ROW(k, dtype) LOAD_OF_ROW(k, dtype, loadv_)
 #define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
+#define LOAD_WHOLE_ROW(k, dtype) LOAD_OF_ROW(k, dtype, loada_)
+#define STORE_WHOLE_ROW(k, dtype, x) CLUTCH_CONCAT(storea_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
 #define POSITION_ROW(k) (inner[k] ? (VL)(long)(row[k] + i) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
@@ -113,8 +127,20 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += x * stride[k][d];
       index = next;
     }
-    for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
-      CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
+#ifdef CLUTCH_HAS_WHOLE
+    // Rows begin at multiples of a vector then.
+    IDX places = 0;
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) places |= row[k] * inner[k];
+    if (CLUTCH_WHOLE(CLUTCH_ADDRESSES) && places % WIDTH == 0) {
+      for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_WHOLE_ROW, POSITION_ROW, STORE_WHOLE_ROW)
+      }
+    } else
+#endif
+    {
+      for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
+      }
     }
     if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
@@ -171,9 +197,12 @@ __kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
 #ifdef CLUTCH_ENTRY_map_list
 #include "common/table.clh"
 #include "map/args.h"
-#define LOAD_LISTED(k, dtype) \
-  (CLUTCH_CONCAT(CLUTCH_SPREAD_, k) ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), 0) : CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), (long)i))
+#define LOAD_OF_LIST(k, dtype, load) \
+  (CLUTCH_CONCAT(CLUTCH_SPREAD_, k) ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), 0) : CLUTCH_CONCAT(load, dtype)(CLUTCH_CONCAT(b, k), (long)i))
+#define LOAD_LISTED(k, dtype) LOAD_OF_LIST(k, dtype, loadv_)
 #define STORE_LISTED(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), (long)i, x)
+#define LOAD_WHOLE_LISTED(k, dtype) LOAD_OF_LIST(k, dtype, loada_)
+#define STORE_WHOLE_LISTED(k, dtype, x) CLUTCH_CONCAT(storea_, dtype)(CLUTCH_CONCAT(b, k), (long)i, x)
 static inline void map_list_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   const int spread[CLUTCH_OPERANDS] = CLUTCH_SPREADS;
   IDX at[CLUTCH_OPERANDS][WIDTH];
@@ -188,8 +217,17 @@ CLUTCH_INLINE void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global 
     const ulong first = (ulong)(chunk.x - args.first_row) * CLUTCH_OPERANDS;
     CLUTCH_TABLE_BUFFERS(table, first)
     const ulong begin = (ulong)chunk.y * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, words[chunk.x]), tail = begin + (end - begin) / WIDTH * WIDTH;
-    for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-      CLUTCH_EXPRESSION(LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE(CLUTCH_LIST_ADDRESSES)) {
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_WHOLE_LISTED, POSITION_GATHERED, STORE_WHOLE_LISTED)
+      }
+    } else
+#endif
+    {
+      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
+        CLUTCH_EXPRESSION(LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
+      }
     }
     if (tail < end && item == 0) map_list_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }

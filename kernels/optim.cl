@@ -36,6 +36,8 @@
 #define CLUTCH_STORE_T CLUTCH_CONCAT(store_, T_NAME)
 #define CLUTCH_LOADV_T CLUTCH_CONCAT(loadv_, T_NAME)
 #define CLUTCH_STOREV_T CLUTCH_CONCAT(storev_, T_NAME)
+#define CLUTCH_LOADA_T CLUTCH_CONCAT(loada_, T_NAME)
+#define CLUTCH_STOREA_T CLUTCH_CONCAT(storea_, T_NAME)
 
 // Emulated rounding is scalar.
 #define CLUTCH_VECTORS (LANES > 1 && CLUTCH_DIV_RN == CLUTCH_RN_NATIVE && CLUTCH_FMA_RN == CLUTCH_RN_NATIVE && CLUTCH_SQRT_RN == CLUTCH_RN_NATIVE)
@@ -63,9 +65,16 @@ static inline void optim_step_body(CLUTCH_ID_PARAMS, const Table* table, __globa
     ulong tail = begin;
 #if CLUTCH_VECTORS
     tail = begin + (end - begin) / CLUTCH_STEP_ELEMENTS * CLUTCH_STEP_ELEMENTS;
-    for (ulong i = begin + item * CLUTCH_STEP_ELEMENTS; i < tail; i += items * CLUTCH_STEP_ELEMENTS) {
-      CLUTCH_PREFETCH_ROW
-      step_vector(&r, (long)i, &k, scale, factor, t == 1, flags);
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE((ulong)r.p | (ulong)r.g | (ulong)r.s0 | (ulong)r.s1 | (ulong)r.s2 | (ulong)r.last)) {
+      for (ulong i = begin + item * LANES; i < tail; i += items * LANES) step_whole(&r, (long)i, &k, scale, factor, t == 1, flags);
+    } else
+#endif
+    {
+      for (ulong i = begin + item * CLUTCH_STEP_ELEMENTS; i < tail; i += items * CLUTCH_STEP_ELEMENTS) {
+        CLUTCH_PREFETCH_ROW
+        step_vector(&r, (long)i, &k, scale, factor, t == 1, flags);
+      }
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) step_one(&r, (long)i, &k, scale, factor, t == 1, flags);
@@ -211,6 +220,12 @@ __kernel void optim_norms(CLUTCH_PREDICATE __global uchar* norms, ulong norms_of
 #if !defined(CLUTCH_SCALES) || !defined(CLUTCH_CHECKS)
 #error "CLUTCH_SCALES and CLUTCH_CHECKS are not defined"
 #endif
+#define SCALE_VECTORS(load, store)                                     \
+  for (ulong i = begin + item * LANES; i < tail; i += items * LANES) { \
+    V x = load(g, (long)i);                                            \
+    if (CLUTCH_CHECKS) zeros = CLUTCH_FMA(x, (V)0, zeros);             \
+    if (CLUTCH_SCALES) store(g, (long)i, (x) * (factor));              \
+  }
 // Multiplies gradients by a factor on the device; found becomes 1 if one is not finite.
 __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* found, ulong found_offset, __global const uchar* sizes, ulong sizes_offset,
                           __global const uchar* chunks, ulong chunks_offset, __global const uchar* factors, ulong factors_offset,
@@ -238,10 +253,13 @@ __kernel void optim_scale(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global uchar* 
     ulong tail = begin;
 #if CLUTCH_VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-    for (ulong i = begin + item * LANES; i < tail; i += items * LANES) {
-      V x = CLUTCH_LOADV_T(g, (long)i);
-      if (CLUTCH_CHECKS) zeros = CLUTCH_FMA(x, (V)0, zeros);
-      if (CLUTCH_SCALES) CLUTCH_STOREV_T(g, (long)i, x * factor);
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE((ulong)g)) {
+      SCALE_VECTORS(CLUTCH_LOADA_T, CLUTCH_STOREA_T)
+    } else
+#endif
+    {
+      SCALE_VECTORS(CLUTCH_LOADV_T, CLUTCH_STOREV_T)
     }
 #endif
     for (ulong i = tail + item; i < end; i += items) {

@@ -53,6 +53,12 @@ static inline void store(__global uchar* out, ulong i, ulong n, R x) {
   if (i < n) CLUTCH_CONCAT(store_, T_NAME)(out, i, x);
 #else
   if (i + WIDTH <= n) {
+#ifdef CLUTCH_HAS_WHOLE
+    if (CLUTCH_WHOLE((ulong)out)) {
+      CLUTCH_CONCAT(storea_, T_NAME)(out, i, x);
+      return;
+    }
+#endif
     CLUTCH_CONCAT(storev_, T_NAME)(out, i, x);
     return;
   }

@@ -91,6 +91,7 @@ ElementwiseTuning elementwise_tuning(const DeviceTraits& traits) {
 ElementwiseTuning row_tuning(const DeviceTraits& traits) {
   ElementwiseTuning tuning = elementwise_tuning(traits);
   tuning.local = std::min<std::uint64_t>(tuning.local, 32);
+  tuning.fills_sub_groups = tuning.local > 1;
   return tuning;
 }
 

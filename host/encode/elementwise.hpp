@@ -72,10 +72,14 @@ struct ElementwiseTuning {
   int width = 1;            ///< lanes of a float vector
   std::uint64_t tile = 1;   ///< elements of a tile
   std::uint64_t local = 1;  ///< items of a group
+  /// Groups may have more items than `local`: as many as the device runs side by side, where that is known once the kernel is built.
+  bool fills_sub_groups = false;
+  /// For kernels that take this number of items.
+  void set_items(std::uint64_t items) { local = items, fills_sub_groups = false; }
 };
 ElementwiseTuning elementwise_tuning(const DeviceTraits& traits);
 
-/// The same for kernels whose items own whole rows or blocks. Groups have at most 32 items, so that the driver has more groups to distribute.
+/// The same for kernels whose items own whole rows or blocks. Groups have 32 items, so that the driver has more groups to distribute, or a sub-group.
 ElementwiseTuning row_tuning(const DeviceTraits& traits);
 
 /// One group for each tile, up to a bound beyond which groups take several tiles.

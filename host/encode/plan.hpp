@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,12 +69,15 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   // Where the smallest have 16 items, compilers take 32 for all but a few kernels, and keep arrays in memory then.
   const int least = runtime.traits().least_sub_group;
   if (least >= 16 || (plan.keeps_many && least > 0)) defines.set("CLUTCH_SUB_GROUP", least);
-  built.kernel = KernelHandle(&runtime.programs().find(plan.stem, plan.entry, defines, plan.expression, options), built.text);
+  Kernel& kernel = runtime.programs().find(plan.stem, plan.entry, defines, plan.expression, options);
+  built.kernel = KernelHandle(&kernel, built.text);
   built.entry = plan.entry;
   built.layout = plan.layout;
   built.tuning = plan.tuning;
   // A driver may allow fewer items in a group of this kernel than in others; kernels are right for any number.
-  built.tuning.local = std::min(built.tuning.local, built.kernel.max_work_group());
+  constexpr std::uint64_t kLargestSubGroup = 128;
+  if (built.tuning.fills_sub_groups) built.tuning.local = std::max(built.tuning.local, std::min(kernel.preferred_multiple(), kLargestSubGroup));
+  built.tuning.local = std::min(built.tuning.local, kernel.max_work_group());
   log_line(LogLevel::debug, fmt::format("plan on device {}: {}", runtime.device().index, built.text.str()));
   return built;
 }

@@ -232,10 +232,11 @@ std::string print_ranges(const ExprFunction& function, const PrintNames& names =
 /// CLUTCH_FETCH_INPUTS(FETCH): FETCH(k, bytes of an element) for operands `first`, first + 1, ... of these dtypes.
 std::string print_fetches(std::size_t first, std::span<const DType> dtypes);
 /// Similar macros for tensors b0, b1, ... (BUFFER), their strides s0, s1, ... (STRIDE) and r1, ... (REDUCED), outputs first. No comma comes before
-/// CLUTCH_BUFFER_KERNEL_PARAMS, which are a kernel's first parameters.
+/// CLUTCH_BUFFER_KERNEL_PARAMS, which are a kernel's first parameters. CLUTCH_OUTPUT_ADDRESSES and CLUTCH_ADDRESSES: the bits of the outputs' and of all
+/// addresses, joined by |.
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured);
 /// CLUTCH_TABLE_BUFFERS(table, first): declares b0, b1, ... as the tensors of a table (common/table.clh) from `first` on. CLUTCH_SPREAD_0, CLUTCH_SPREAD_1,
-/// ...: 1 for an operand of one element for all; CLUTCH_SPREADS: the same, as a list.
+/// ...: 1 for an operand of one element for all; CLUTCH_SPREADS: the same, as a list. CLUTCH_LIST_ADDRESSES: the bits of the others' addresses, joined by |.
 std::string print_table_operands(std::size_t outputs, std::span<const bool> spread);
 
 }}}  // namespace clutch::v0::detail

@@ -287,14 +287,15 @@ std::string print_fetches(std::size_t first, std::span<const DType> dtypes) {
 
 std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t positions, std::size_t captured) {
   ParameterMacros buffers;
-  std::string strides, stride_names, spread, reduced, reduced_spread, shift, aligned = "0";
+  std::string strides, stride_names, spread, reduced, reduced_spread, shift, written = "0", all = "0";
   for (std::size_t k = 0; k < outputs + inputs; ++k) buffers.add_buffer('b', k, k < outputs);
   for (std::size_t k = 0; k < outputs + inputs + positions; ++k) {
     strides += fmt::format(", CLUTCH_SHAPE_VECTOR s{}", k);
     stride_names += fmt::format(", s{}", k);
     spread += fmt::format(" CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(s{0}, 0, f[{0}]);", k);
   }
-  for (std::size_t k = 0; k < outputs; ++k) aligned += fmt::format(" | (ulong)b{}", k);
+  for (std::size_t k = 0; k < outputs; ++k) written += fmt::format(" | (ulong)b{}", k);
+  for (std::size_t k = 0; k < outputs + inputs; ++k) all += fmt::format(" | (ulong)b{}", k);
   for (std::size_t k = outputs; k < outputs + inputs + positions; ++k) {
     reduced += fmt::format(", CLUTCH_SHAPE_VECTOR r{}", k);
     reduced_spread += fmt::format(" CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(r{0}, 0, f[{0}]);", k);
@@ -305,18 +306,20 @@ std::string print_operands(std::size_t outputs, std::size_t inputs, std::size_t 
   return buffers.text("BUFFER") +
          fmt::format(
              "#define CLUTCH_STRIDE_PARAMS {}\n#define CLUTCH_STRIDE_NAMES {}\n#define CLUTCH_STRIDES(f){}\n#define CLUTCH_OUTPUT_ADDRESSES ({})\n"
-             "#define CLUTCH_REDUCED_PARAMS {}\n#define CLUTCH_REDUCED(f){}\n#define CLUTCH_SHIFT_BUFFERS{}\n",
-             strides, stride_names, spread, aligned, reduced, reduced_spread, shift);
+             "#define CLUTCH_ADDRESSES ({})\n#define CLUTCH_REDUCED_PARAMS {}\n#define CLUTCH_REDUCED(f){}\n#define CLUTCH_SHIFT_BUFFERS{}\n",
+             strides, stride_names, spread, written, all, reduced, reduced_spread, shift);
 }
 
 std::string print_table_operands(std::size_t outputs, std::span<const bool> spread) {
-  std::string buffers, spreads, list;
+  std::string buffers, spreads, list, vectors = "0";
   for (std::size_t k = 0; k < spread.size(); ++k) {
     buffers += fmt::format(" __global {0}uchar* b{1} = table_at(table, (first) + {1});", k < outputs ? "" : "const ", k);
     spreads += fmt::format("#define CLUTCH_SPREAD_{} {}\n", k, spread[k] ? 1 : 0);
     list += fmt::format("{}{}", k == 0 ? "" : ", ", spread[k] ? 1 : 0);
+    if (!spread[k]) vectors += fmt::format(" | (ulong)b{}", k);
   }
-  return fmt::format("#define CLUTCH_TABLE_BUFFERS(table, first){}\n{}#define CLUTCH_SPREADS {{{}}}\n", buffers, spreads, list);
+  return fmt::format("#define CLUTCH_TABLE_BUFFERS(table, first){}\n{}#define CLUTCH_SPREADS {{{}}}\n#define CLUTCH_LIST_ADDRESSES ({})\n", buffers, spreads,
+                     list, vectors);
 }
 
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {

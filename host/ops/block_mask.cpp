@@ -65,7 +65,7 @@ constexpr std::array<Implementation<BlockMaskProblem>, 2> kImplementations{{{kGr
 KernelPlan select(const DeviceTraits& traits, const BlockMaskProblem& p, std::string_view forced) {
   KernelPlan plan{.stem = kOp, .entry = kEntries[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
   if (p.stage == BlockMaskStage::kinds) plan.entry = choose<BlockMaskProblem>(kImplementations, traits, p, forced, kOp).name;
-  if (plan.entry == kGroups) plan.tuning.width = 1, plan.tuning.local = std::min<std::uint64_t>(traits.max_work_group, BLOCK_MASK_ITEMS);
+  if (plan.entry == kGroups) plan.tuning.width = 1, plan.tuning.set_items(std::min<std::uint64_t>(traits.max_work_group, BLOCK_MASK_ITEMS));
   if (p.stage == BlockMaskStage::kinds) set_lanes(plan, traits, p.types.has_f64, 1, true, 4);
   return plan;
 }

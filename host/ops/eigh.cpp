@@ -263,7 +263,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
   }
   bool is_group = plan.entry.ends_with("_group") || plan.entry == "eigh_device_wide", by_items = plan.entry.ends_with("_items");
   bool in_scratch = !is_group && !by_items && p.n > kEighPrivate;
-  plan.tuning.local = by_items ? EIGH_ITEMS : std::min<std::uint64_t>(plan.tuning.local, EIGH_MAX_ITEMS);
+  if (by_items) plan.tuning.set_items(EIGH_ITEMS);
   // Small sizes are constants of their programs, so that all loops are unrolled.
   int known = plan.entry == "eigh_closed" || plan.entry == "eigh_jacobi_items" || (plan.entry == "eigh_jacobi_lanes" && (p.n == 3 || p.n == 4)) ||
                       (plan.entry == "eigh_qr_lanes" && p.n <= kKnownTo)

@@ -309,7 +309,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   const std::string_view chosen = choose<FlexProblem>(forced.empty() ? kImplementations : kForced, traits, p, forced, kOp).name;
   const bool tiles = chosen.starts_with("flex_tiles"), matrix = chosen == "flex_matrix", lanes = chosen != "flex_items" && !tiles && !matrix;
   KernelPlan plan{.stem = kOp, .entry = entry_of(p.part, chosen), .tuning = row_tuning(traits)};
-  if (lanes) plan.tuning.local = 1;  // a work-item uses too much private memory for groups of several
+  if (lanes) plan.tuning.set_items(1);  // a work-item uses too much private memory for groups of several
   if (!lanes) plan.tuning.width = 1;
   // Register tiles of ROWS x VECTORS sums: 8 x 3 if there are 32 vector registers, 4 x 2 if 16. The other registers hold operands.
   const bool many = plan.tuning.width >= 16;
@@ -331,14 +331,16 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
     return plan;
   }
   if (!lanes && !tiles) {
-    d.set("CLUTCH_CHUNK", flex_chunk(traits, p.size_class));
+    const bool pieces = p.part == FlexPart::combine && combines_by_pieces(traits);
+    d.set("CLUTCH_CHUNK", pieces ? 1 : flex_chunk(traits, p.size_class));
+    if (p.part == FlexPart::combine) d.set("CLUTCH_PIECES", pieces);
     return plan;
   }
   const FlexClass& c = kFlexClasses[p.size_class];
   if (tiles) {
     FlexTiles t;
     tiles_of(traits, p, chosen == "flex_tiles_split", &t);
-    plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.local = t.items();
+    plan.tuning.tile = static_cast<std::uint64_t>(t.block_m), plan.tuning.set_items(t.items());
     // The next tile's first loads come ahead where the compiler keeps to a number of registers, as others do not; on CPUs, too, where tests run it.
     plan.registers = 255;  // most tiles have 128 numbers and as many addresses, operands and numbers to come
     d.set("CLUTCH_BLOCK_M", t.block_m)

@@ -55,8 +55,8 @@ constexpr std::array<Implementation<GroupProblem>, 2> kImplementations{{{kTiles,
 KernelPlan select(const DeviceTraits& traits, const GroupProblem& p, std::string_view forced) {
   const bool tiles = choose<GroupProblem>(kImplementations, traits, p, forced, kOp).name == kTiles;
   KernelPlan plan{.stem = "group", .entry = (tiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
-  if (p.stage == GroupStage::base) plan.tuning.local = 1;
-  if (tiles && p.stage != GroupStage::offsets) plan.tuning.local = GROUP_ITEMS;
+  if (p.stage == GroupStage::base) plan.tuning.set_items(1);
+  if (tiles && p.stage != GroupStage::offsets) plan.tuning.set_items(GROUP_ITEMS);
   plan.defines.set_text("ID", p.wide_id ? "long" : "int");
   return plan;
 }

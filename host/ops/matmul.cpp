@@ -296,7 +296,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   if (tiles) {
     MatmulTile tile = *std::find_if(kMatmulTiles.begin(), kMatmulTiles.end(), [&](const MatmulTile& t) { return t.size == p.tile; });
     tile.side = p.tile_side;
-    plan.tuning.local = tile.items();
+    plan.tuning.set_items(tile.items());
     std::int64_t pad = kMatmulTilePad;
     if (matmul_tile_bytes(p, tile, pad) > traits.local_bytes) pad = 0;
     d.set("CLUTCH_TILE_M", tile.size).set("CLUTCH_TILE_N", tile.size).set("CLUTCH_TILE_K", tile.depth).set("CLUTCH_TILE_PAD", pad);
@@ -310,7 +310,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   }
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
-    plan.tuning.local = tile.items(p.layout);
+    plan.tuning.set_items(tile.items(p.layout));
     // A unit that limits registers then holds two groups; results of the largest parts take more, and one group has them all.
     if (p.layout != MatrixLayout::mma || (tile.part_rows * tile.part_columns <= 64 * 32 && p.numbers != MATMUL_NUMBERS_F8)) plan.registers = 128;
     const bool is_f8 = bits(p.a) == 8 && !integer;
@@ -323,7 +323,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     if (p.left >= MatmulProblem::Left::sparse) d.set("CLUTCH_SPARSE_INSTRUCTION", p.sparse_instruction);
   }
   if (few) {
-    plan.tuning.local = kMatmulFewItems;
+    plan.tuning.set_items(kMatmulFewItems);
     d.set("CLUTCH_FEW_EACH", p.few_each).set("CLUTCH_FEW_ROWS", p.few_rows).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_QUADS", is_plain_float(p.a) && is_plain_float(p.b)).set("CLUTCH_A_BYTES", bits(p.a) / 8).set("CLUTCH_B_BYTES", bits(p.b) / 8);
   }

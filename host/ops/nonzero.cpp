@@ -70,7 +70,7 @@ ElementBits bits_of(DType dtype) {
 KernelPlan select(const DeviceTraits& traits, const NonzeroProblem& p, std::string_view forced) {
   const bool tiles = choose<NonzeroProblem>(kImplementations, traits, p, forced, kOp).name == kTiles;
   KernelPlan plan{.stem = "nonzero", .entry = (tiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
-  if (tiles) plan.tuning.local = NONZERO_ITEMS;
+  if (tiles) plan.tuning.set_items(NONZERO_ITEMS);
   plan.defines.set("CLUTCH_FIND", p.firsts ? NONZERO_FIRSTS : NONZERO_ELEMENTS)
       .set("CLUTCH_X_BYTES", bits(p.dtype) / 8)
       .set("CLUTCH_V_BYTES", p.value_bytes)

@@ -44,6 +44,8 @@ Kernel::Kernel(Program& program, std::string_view entry, std::string wrapper)
   std::size_t size = 1;
   check_cl(clGetKernelWorkGroupInfo(first, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof size, &size, nullptr), name(), "clGetKernelWorkGroupInfo");
   max_work_group_ = size;
+  if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof size, &size, nullptr) == CL_SUCCESS && size > 0)
+    preferred_multiple_ = size;
   cl_ulong local = 0;
   if (clGetKernelWorkGroupInfo(first, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, nullptr) == CL_SUCCESS) local_bytes_ = local;
   std::array<std::size_t, 3> required{};

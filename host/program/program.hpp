@@ -42,6 +42,8 @@ class Kernel {
   /// The kernel with this id; null if its runtime was released.
   static Kernel* find(std::uint64_t id) noexcept;
   std::uint64_t max_work_group() const noexcept { return max_work_group_; }
+  /// Items of which the device runs multiples side by side: a sub-group's, 1 where the driver does not say.
+  std::uint64_t preferred_multiple() const noexcept { return preferred_multiple_; }
   int argument_count() const noexcept { return argument_count_; }
   std::uint64_t static_local_bytes() const noexcept { return local_bytes_; }
   /// The geometry with a local size in place of one that the driver chooses, where it must be known whether a program contains it.
@@ -73,7 +75,7 @@ class Kernel {
   Interned entry_;
   std::string wrapper_;
   std::uint64_t id_;
-  std::uint64_t max_work_group_ = 0, local_bytes_ = 0;
+  std::uint64_t max_work_group_ = 0, preferred_multiple_ = 1, local_bytes_ = 0;
   std::uint64_t required_local_ = 0;  ///< of reqd_work_group_size in x; 0: none
   int argument_count_ = 0;
   std::mutex mutex_;

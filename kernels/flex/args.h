@@ -136,6 +136,9 @@ CLUTCH_SHARED_FN clutch_i64 flex_line(clutch_i32 packed_q, clutch_i64 heads, clu
 // Index of a part. Layout: weighted sums of values [split][line][part_stride]; row_max and row_sum [split][line][2].
 CLUTCH_SHARED_FN clutch_i64 flex_part(clutch_i64 split, clutch_i64 lines, clutch_i64 line) { return split * lines + line; }
 
+// flex_combine: pieces of `chunk` elements of a line, each of which is a task of its own.
+CLUTCH_SHARED_FN clutch_i64 flex_pieces(clutch_i64 ev, clutch_i64 chunk) { return ev > 0 ? flex_parts(ev, chunk) : 1; }
+
 // flex_split: the rows of queries that read a head of keys, [one of gqa_factor heads][query], are cut into slices of `rows`.
 CLUTCH_SHARED_FN clutch_i64 flex_slices(clutch_i64 gqa_factor, clutch_i64 q_len, clutch_i64 rows) { return flex_parts(gqa_factor * q_len, rows); }
 // flex_tiles_split: a slice has queries of one head, or, by heads, the only query of several of the gqa_factor heads. Slices of each of flex_readers().

@@ -115,7 +115,7 @@ struct AddcCase {
 
   static constexpr Mutation kMutations[] = {
       {"addc_contiguous", Edit::tail, "for (ulong i = tail + item; i < end; i += items)", "for (ulong i = tail + item; i + 1 < end; i += items)"},
-      {"addc_contiguous", Edit::stride, "i < tail; i += items * ELEMENTS_PER_STEP) STORE_STEP", "i < tail; i += 2 * items * ELEMENTS_PER_STEP) STORE_STEP"},
+      {"addc_contiguous", Edit::stride, "i < tail; i += items * (elements)) store(", "i < tail; i += 2 * items * (elements)) store("},
       {"addc_contiguous", Edit::offset, "t1 + t1_offset", "t1"},
       {"addc_contiguous", Edit::arithmetic, "FMA((R)(value), DIV(a, b), x)", "((x) + (R)(value) * DIV(a, b))"},
       {"addc_rows", Edit::tail, "for (IDX i = tail + (IDX)item; i < end; i += (IDX)items)", "for (IDX i = tail + (IDX)item; i + 1 < end; i += (IDX)items)"},

@@ -106,7 +106,7 @@ struct CopyCase {
 
   static constexpr Mutation kMutations[] = {
       {"copy_bytes", Edit::tail, "for (ulong i = tail + item; i < end; i += items) out[i]", "for (ulong i = tail + item; i + 1 < end; i += items) out[i]"},
-      {"copy_bytes", Edit::stride, "i += items * sizeof(WIDE)) STOREWIDE", "i += 2 * items * sizeof(WIDE)) STOREWIDE"},
+      {"copy_bytes", Edit::stride, "i += items * sizeof(WIDE)) STORE(", "i += 2 * items * sizeof(WIDE)) STORE("},
       {"copy_bytes", Edit::offset, "in + in_offset", "in + in_offset + 1"},
       {"copy_bytes", Edit::arithmetic, "out[i] = in[i]", "out[i] = in[i] + 1"},
       {"copy_rows", Edit::tail, "i < end; i += (IDX)items) to[i] = from[i]", "i + 1 < end; i += (IDX)items) to[i] = from[i]"},

@@ -326,7 +326,7 @@ struct OptimCase {
       {"optim_scale", Edit::tail, "i < end; i += items) {\n      ACC x", "i + 1 < end; i += items) {\n      ACC x"},
       {"optim_scale", Edit::stride, "(ulong)chunk.y * CLUTCH_CHUNK", "(ulong)chunk.y * (CLUTCH_CHUNK / 2)"},
       {"optim_scale", Edit::offset, "table_at(&table, at)", "table_at(&table, 0)"},
-      {"optim_scale", Edit::arithmetic, "CLUTCH_STOREV_T(g, (long)i, x * factor)", "CLUTCH_STOREV_T(g, (long)i, x + factor)"},
+      {"optim_scale", Edit::arithmetic, "store(g, (long)i, (x) * (factor))", "store(g, (long)i, (x) + (factor))"},
       {"optim_update_scaler", Edit::tail, "s < count; ++s", "s + 1 < count; ++s"},
       {"optim_update_scaler", Edit::stride, "seen[s] = 0", "seen[0] = 0"},
       {"optim_update_scaler", Edit::offset, "found + found_offset", "found"},

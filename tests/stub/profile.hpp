@@ -21,7 +21,7 @@ struct Profile {
       {"driver", "1"},        {"opencl_c", "1.2"},         {"extensions", ""},     {"units", "2"},           {"group", "256"},
       {"local_bytes", "32K"}, {"local_memory", "global"},  {"global_bytes", "1G"}, {"alloc_bytes", "256M"},  {"argument_bytes", "1024"},
       {"cache_bytes", "0"},   {"width_f32", "8"},          {"width_f64", "0"},     {"width_f16", "0"},       {"rounding", "fma denormals divide"},
-      {"targets", ""},        {"compute_capability", ""},  {"ip_version", ""},     {"least_sub_group", "0"},
+      {"targets", ""},        {"compute_capability", ""},  {"ip_version", ""},     {"least_sub_group", "0"}, {"group_multiple", "1"},
   };
   bool is_gpu = false;
 

@@ -548,6 +548,7 @@ cl_int CL_API_CALL get_kernel_info(cl_kernel kernel, cl_kernel_info what, std::s
 }
 cl_int CL_API_CALL get_kernel_group_info(cl_kernel, cl_device_id, cl_kernel_work_group_info what, std::size_t size, void* to, std::size_t* size_ret) {
   if (what == CL_KERNEL_WORK_GROUP_SIZE) return answer(number<std::size_t>("group"), size, to, size_ret);
+  if (what == CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) return answer(number<std::size_t>("group_multiple"), size, to, size_ret);
   if (what == CL_KERNEL_LOCAL_MEM_SIZE) return answer<cl_ulong>(0, size, to, size_ret);
   return CL_INVALID_VALUE;
 }

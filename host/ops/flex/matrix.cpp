@@ -146,7 +146,7 @@ void set_flex_matrix(KernelPlan& plan, const DeviceTraits& traits, const FlexPro
   FlexProblem p = given;
   FlexMatrixTile tile = flex_matrix_tile(p);
   while (tile.local_bytes(p) > traits.local_bytes || tile.items(p.layout) > traits.max_work_group) p.halvings += 1, tile = flex_matrix_tile(p);
-  plan.tuning.tile = static_cast<std::uint64_t>(tile.rows(p.layout)), plan.tuning.local = tile.items(p.layout);
+  plan.tuning.tile = static_cast<std::uint64_t>(tile.rows(p.layout)), plan.tuning.set_items(tile.items(p.layout));
   // A unit of 65536 registers has two groups of 256 work-items, three of 128, or two where words are single numbers, which take more of them.
   if (is_backward(p))
     plan.registers = 255;
