@@ -13,6 +13,11 @@
 
 // Contiguous: `pattern` repeats every 16 bytes, whatever the element's size.
 #ifdef CLUTCH_ENTRY_fill_contiguous
+// Byte i of a pattern; without an array, which some compilers place in each item's memory.
+static inline uchar byte_of(uint4 pattern, uint i) {
+  const uint low = i & 4 ? pattern.y : pattern.x, high = i & 4 ? pattern.w : pattern.z;
+  return (uchar)((i & 8 ? high : low) >> i % 4 * 8);
+}
 static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, ulong bytes, uint4 pattern, uint streaming) {
   const ulong block = CLUTCH_TILE;
 #if WIDTH == 16
@@ -25,11 +30,6 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, u
   uint4 wide = pattern;
 #define WIDE uint4
 #endif
-  union {
-    uint4 v;
-    uchar b[16];
-  } narrow;
-  narrow.v = pattern;
   for (ulong tile = group; tile * block < bytes; tile += groups) {
     ulong begin = tile * block, end = min(begin + block, bytes);
     ulong tail = begin + (end - begin) / sizeof(WIDE) * sizeof(WIDE);
@@ -46,7 +46,7 @@ static inline void fill_contiguous_body(CLUTCH_ID_PARAMS, __global uchar* out, u
     } else {
       tail = begin;
     }
-    for (ulong i = tail + item; i < end; i += items) out[i] = narrow.b[i % 16];
+    for (ulong i = tail + item; i < end; i += items) out[i] = byte_of(pattern, (uint)(i % 16));
   }
 }
 

@@ -22,6 +22,12 @@
 #include "expression.clh"
 
 #define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
+// A loop over dimensions; by constants where an array whose elements none names would be in each item's memory.
+#ifdef CLUTCH_IS_CPU
+#define DIMENSIONS(d, first, end) for (int d = first; d < (end); ++d)
+#else
+#define DIMENSIONS(d, first, end) _Pragma("unroll") for (int d = first; d < CLUTCH_RANK_LANES; ++d) if (d < (end))
+#endif
 #define STREAM_OR_STORE(store, dtype, base, i, x) \
   if (streaming) CLUTCH_CONCAT(streamv_, dtype)   \
   (base, i, x);                                   \
@@ -122,7 +128,7 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
     IDX index = (IDX)(tile / chunks), row[CLUTCH_OPERANDS];
     IDX begin = (IDX)(tile % chunks * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
     for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = 0;
-    for (int d = 1; d < rank; ++d) {
+    DIMENSIONS(d, 1, rank) {
       IDX next = index / size[d], x = index - next * size[d];
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += x * stride[k][d];
       index = next;
@@ -166,7 +172,7 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
       int count = (int)min(end - i, (ulong)WIDTH);
       IDX index = (IDX)i, x[CLUTCH_RANK_LANES], offset[CLUTCH_OPERANDS], at[CLUTCH_OPERANDS][WIDTH];
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
-      for (int d = 0; d < rank; ++d) {
+      DIMENSIONS(d, 0, rank) {
         IDX next = index / size[d];
         x[d] = index - next * size[d];
         for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += x[d] * stride[k][d];
@@ -175,7 +181,8 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
       for (int l = 0; l < WIDTH; ++l) {
         for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = offset[k], offset[k] += stride[k][0];
         ++x[0];
-        for (int d = 0; d + 1 < rank && x[d] == size[d]; ++d) {
+        DIMENSIONS(d, 0, rank - 1) {
+          if (x[d] != size[d]) break;
           for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += stride[k][d + 1] - size[d] * stride[k][d];
           x[d] = 0;
           ++x[d + 1];

@@ -50,7 +50,7 @@ void make_walk(const Dims& sizes, std::span<const Dims> strides, std::int64_t* r
 
 template <int kOperands>
 ElementwiseWalk<kOperands> walk_of(const Dims& sizes, const std::array<Dims, kOperands>& strides) {
-  static_assert(kMaxRank <= CLUTCH_SHAPE_RANK);
+  static_assert(kMaxRank == CLUTCH_SHAPE_MOST_RANK && kMaxRank <= CLUTCH_SHAPE_RANK);
   ElementwiseWalk<kOperands> walk;
   walk.numel = static_cast<std::uint64_t>(numel(sizes));
   make_walk(sizes, strides, &walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], &walk.layout, &walk.wide_index);

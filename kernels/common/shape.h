@@ -5,6 +5,7 @@
 #define CLUTCH_COMMON_SHAPE_H
 
 #define CLUTCH_SHAPE_LANES 16
+#define CLUTCH_SHAPE_MOST_RANK 12
 #define CLUTCH_SHAPE_RANK (CLUTCH_SHAPE_LANES - 1)  // the lane of the sizes that holds the rank
 
 #endif

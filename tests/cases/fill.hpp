@@ -68,7 +68,7 @@ struct FillCase {
       {"fill_contiguous", Edit::tail, "for (ulong i = tail + item; i < end; i += items) out[i]", "for (ulong i = tail + item; i + 1 < end; i += items) out[i]"},
       {"fill_contiguous", Edit::stride, "i += items * sizeof(WIDE)", "i += 2 * items * sizeof(WIDE)"},
       {"fill_contiguous", Edit::offset, "out + out_offset", "out + out_offset + 1"},
-      {"fill_contiguous", Edit::arithmetic, "narrow.b[i % 16]", "narrow.b[(i + 1) % 16]"},
+      {"fill_contiguous", Edit::arithmetic, "(uint)(i % 16)", "(uint)((i + 1) % 16)"},
       {"fill_strided", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"fill_strided", Edit::stride, "i * (IDX)shape->stride[k][d]", "i * (IDX)shape->stride[k][0]"},
       {"fill_strided", Edit::offset, "out + out_offset", "out + out_offset + sizeof(T)"},

@@ -68,12 +68,17 @@ def has_instructions(target, path):
         return '#define CLUTCH_NUMBERS 5\n' not in file.read()  # MATMUL_NUMBERS_F8
 
 
-def tasks_of(target, folder, profile, op, quick):
+def is_of(kernel, ops):
+    """True of kernels of one of the ops, or that are named; without any, of all."""
+    return not ops or any(kernel == op or kernel.startswith(op + '_') for op in ops)
+
+
+def tasks_of(target, folder, profile, ops, quick):
     """The programs that the profile's launches name and the target has instructions for, those of real calls first; in a quick run the first of each kernel."""
     found = {}
     for line in open(os.path.join(folder, profile + '.launches')):
         program, kernel, local, _, arguments, call = line.rstrip('\n').split('\t')
-        if not call or (op and not kernel.startswith(op + '_')) or not has_instructions(target, os.path.join(folder, program + '.cl')):
+        if not call or not is_of(kernel, ops) or not has_instructions(target, os.path.join(folder, program + '.cl')):
             continue
         found.setdefault((kernel, program), (call, []))[1].append((local, arguments))
     tasks, names, kernels = [], collections.Counter(), set()
@@ -157,7 +162,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog='scripts/gpu-check', description='Compiles the programs that clutch would run on GPUs and holds what they take to tests/gpu/budget.tsv.')
     parser.add_argument('--quick', action='store_true', help=f'a program of each kernel, for {",".join(QUICK)}')
     parser.add_argument('--targets', help=f'by commas; {",".join(ALL)} by default')
-    parser.add_argument('--op', help="kernels of one op of CLUTCH_OPS")
+    parser.add_argument('--op', help='kernels of ops of CLUTCH_OPS, or kernels, by commas')
     parser.add_argument('--update', action='store_true', help='writes the budget anew')
     parser.add_argument('--jobs', type=int, default=os.cpu_count(), help='compilers that run at a time')
     parser.add_argument('--self-test', action='store_true', help='plants faults that the check must find')
@@ -186,11 +191,12 @@ def main(arguments):
 
     subprocess.run([os.path.join(ROOT, 'scripts/bootstrap')], check=True)
     subprocess.run([os.path.join(ROOT, 'scripts/build'), 'release', 'test_gpu_plans', 'clutch_stub_driver'], check=True)
+    ops = o.op.split(',') if o.op else []
     folders = {profile: make_plans(profile) for profile in sorted({profiles[t] for t in tools})}
     planned = time.monotonic()
-    tasks = [task for target in tools for task in tasks_of(target, folders[profiles[target]], profiles[target], o.op, o.quick)]
+    tasks = [task for target in tools for task in tasks_of(target, folders[profiles[target]], profiles[target], ops, o.quick)]
     if not tasks:
-        raise SystemExit(f'gpu-check: --op must name an op with kernels, got {o.op!r}')
+        raise SystemExit(f'gpu-check: --op must name ops with kernels, or kernels, got {o.op!r}')
     cache, reader = Cache(), text_of('compilers.py', 'listing.py', 'ahead.py') + inspect.getsource(measure)
     with concurrent.futures.ThreadPoolExecutor(max(1, o.jobs)) as pool:
         rows = list(pool.map(lambda t: measure(t, tools[t.target], folders[profiles[t.target]], cache, reader), tasks))
@@ -200,7 +206,7 @@ def main(arguments):
     held = budget.read(path) if os.path.exists(path) else {}
     listed, wrong = exceptions.read(), []
     report = judge(rows, held, listed)
-    stale = set() if o.quick else stale_keys(rows, held, set(tools), o.op)
+    stale = set() if o.quick else stale_keys(rows, held, set(tools), ops)
     page.write(os.path.join(BUILD, 'index.html'), rows, held)
     if o.update:
         kept = {of: row for of, row in {**held, **{budget.key(row): row for row in rows}}.items() if of not in stale}
@@ -220,10 +226,10 @@ def main(arguments):
     return 1 if report['arguments'] or report['unlisted'] or wrong or (report['worse'] and not o.update) else 0
 
 
-def stale_keys(rows, held, targets, op):
+def stale_keys(rows, held, targets, ops):
     """Keys of the budget that a run over all programs of an op, or of all ops, for some targets has not met: launches that are no more."""
     met = {budget.key(row) for row in rows}
-    return {key for key in held if key not in met and key[0] in targets and (not op or key[1].startswith(op + '_'))}
+    return {key for key in held if key not in met and key[0] in targets and is_of(key[1], ops)}
 
 
 def judge(rows, held, listed):

@@ -245,7 +245,7 @@ def prunes():
     held = {budget.key(row): row for row in rows}
     met = [row for row in rows if row['call'] == 'new']
     bad = fails('stale rows of all ops', {budget.key(row) for row in rows if row['call'] == 'old'}, check.stale_keys(met, held, {'sm_90', 'dg2'}, None))
-    bad += fails('stale rows of an op', {(t, 'sort_tiles', 'old') for t in ('sm_90', 'dg2')}, check.stale_keys([r for r in met if r['kernel'] == 'sort_tiles'], held, {'sm_90', 'dg2'}, 'sort'))
+    bad += fails('stale rows of an op', {(t, 'sort_tiles', 'old') for t in ('sm_90', 'dg2')}, check.stale_keys([r for r in met if r['kernel'] == 'sort_tiles'], held, {'sm_90', 'dg2'}, ['sort']))
     bad += fails('stale rows of a target', {('sm_90', k, 'old') for k in ('sort_tiles', 'map_rows')}, check.stale_keys([r for r in met if r['target'] == 'sm_90'], held, {'sm_90'}, None))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'pairs.tsv')
