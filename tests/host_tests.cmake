@@ -13,6 +13,8 @@ clutch_add_test(fuzz SOURCES fuzz/fuzz_test.cpp ${CMAKE_SOURCE_DIR}/bench/harnes
                 ARGUMENTS "--gtest_filter=-Fuzz.FilesOfTensors")
 target_include_directories(test_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/bench)
 target_link_libraries(test_fuzz PRIVATE nlohmann_json::nlohmann_json)
+set(dist ${CMAKE_SOURCE_DIR}/host/dist)
+clutch_add_test(schedules SOURCES dist/schedule_test.cpp ${dist}/schedule.cpp ${dist}/execute.cpp ${dist}/simulate.cpp)
 
 # What follows is written for POSIX: processes, modes of files, drivers as shared libraries.
 if(WIN32)

@@ -332,7 +332,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
   }
   if (!lanes && !tiles) {
     const bool pieces = p.part == FlexPart::combine && combines_by_pieces(traits);
-    d.set("CLUTCH_CHUNK", pieces ? 1 : flex_chunk(traits, p.size_class));
+    d.set("CLUTCH_CHUNK", pieces ? kPieceElements : flex_chunk(traits, p.size_class));
     if (p.part == FlexPart::combine) d.set("CLUTCH_PIECES", pieces);
     return plan;
   }

@@ -47,7 +47,9 @@ inline std::int64_t flex_chunk(const DeviceTraits& traits, std::uint8_t size_cla
   return traits.quirks & kQuirkLoopsEndEarly ? std::min<std::int64_t>(kFlexClasses[std::min<std::size_t>(size_class, kFlexClasses.size() - 1)].most, 128) : 16;
 }
 
-/// True if items of flex_combine take an element of a result each, as neighbours then read side by side, not a line.
+/// Elements of a result that an item of flex_combine takes if neighbours read side by side.
+inline constexpr std::int64_t kPieceElements = 1;
+/// True if they do, on devices whose groups have several items; else an item takes a line.
 inline bool combines_by_pieces(const DeviceTraits& traits) { return row_tuning(traits).local > 1; }
 
 /// Floating-point operations of matrix products that take, or make, each score from rows of so many elements; masked scores count.

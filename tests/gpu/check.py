@@ -45,18 +45,21 @@ def make_plans(profile):
     """Runs the library as on that GPU, by the profile's test; returns the folder with programs and launches. What is newer than the test stays."""
     release = os.path.join(ROOT, 'build/release/tests')
     plans = os.path.join(release, 'gpu_plans')
-    launches = os.path.join(plans, profile + '.launches')
+    # Of a run that did not end there are launches, too, but not all.
+    complete = os.path.join(plans, profile + '.complete')
     made_of = [os.path.join(release, 'test_gpu_plans'), os.path.join(release, 'libclutch_stub_driver.so'), os.path.join(PROFILES, profile)]
-    if os.path.exists(launches) and all(os.path.getmtime(f) < os.path.getmtime(launches) for f in made_of):
+    if os.path.exists(complete) and all(os.path.getmtime(f) < os.path.getmtime(complete) for f in made_of):
         return plans
+    if os.path.exists(complete):
+        os.remove(complete)
     log = os.path.join(plans, profile + '.log')
     with open(log, 'w') as file:
         test = subprocess.run(['ctest', '--test-dir', os.path.dirname(release), '-R', f'^gpu_plans_{profile}$', '--no-tests=error', '--output-on-failure'], stdout=file,
                               stderr=subprocess.STDOUT)
         if test.returncode != 0:
-            if os.path.exists(launches):
-                os.remove(launches)
             raise SystemExit(f'gpu-check: the plans of {profile} could not be made, see {log}')
+    with open(complete, 'w'):
+        pass
     return plans
 
 

@@ -214,7 +214,7 @@ void run_split(const BuiltPlan& plan, FlexProblem p, const Mods& mods, const att
   const Aside combines;
   const FlexProblem together{.dtype = p.dtype, .part = FlexPart::combine};
   const BuiltPlan& combine = plan_for(*c.runtime, kFlex, together, {});
-  args.tasks = static_cast<std::uint64_t>(lines * (combines_by_pieces(c.runtime->traits()) ? flex_pieces(c.ev, 1) : 1));
+  args.tasks = static_cast<std::uint64_t>(lines * (combines_by_pieces(c.runtime->traits()) ? flex_pieces(c.ev, kPieceElements) : 1));
   Encoder encoder(stream, "flex");
   encoder.moves(bytes_of({&results.out, &results.lse, &results.max_scores, &parts, &part_sums}));
   bind_results(encoder, args, results);
