@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two profiles side by side.
+#include "profile/output.hpp"
 #include "profile/profile.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
+#include <stdexcept>
 
 namespace clutch { inline namespace v0 { namespace profiler {
 
@@ -58,13 +61,27 @@ std::vector<KernelDifference> compare(const Times& before, const Times& after) {
 
 Times read_times(const std::string& path) {
   constexpr const char* kOp = "profiler::compare_traces";
-  if (path.ends_with(".gz")) throw Error(ErrorCode::not_supported, kOp, fmt::format("the trace must be plain JSON, got {}; gunzip it first", path));
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::io, kOp, fmt::format("the trace must be a file that can be read, got {}", path));
+  std::string text;
+  for (std::array<char, 1 << 16> block; in.read(block.data(), block.size()) || in.gcount() > 0;)
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  if (!in.is_open() || in.bad()) throw Error(ErrorCode::io, kOp, fmt::format("the trace must be a file that can be read, got {}", path));
+  auto refuse = [&](std::string_view why) {
+    throw Error(ErrorCode::io, kOp, fmt::format("the trace must be JSON, plain or compressed by gzip, got {}, which is {}", path, why));
+  };
+  if (text.starts_with("\x1f\x8b")) {
+    try {
+      text = detail::gunzip(text);
+    } catch (const std::runtime_error& e) {
+      refuse(fmt::format("a broken gzip file: {}", e.what()));
+    }
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) refuse("neither");
   Times times;
   try {
-    const nlohmann::json trace = nlohmann::json::parse(in);
-    for (const auto& e : trace.at("traceEvents")) {
+    const nlohmann::json trace = nlohmann::json::parse(text);
+    for (const auto& e : trace.is_array() ? trace : trace.at("traceEvents")) {
       const std::string cat = e.value("cat", "");
       if (e.value("ph", "") == "X" && (cat == "kernel" || cat == "gpu_memcpy" || cat == "gpu_memset"))
         times[e.at("name").get<std::string>()].push_back(e.at("dur").get<double>());

@@ -33,13 +33,10 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
 }
 constexpr auto kCrc = make_crc_table();
 
-// Deflate's classes of lengths and distances (RFC 1951, 3.2.5): the least value of each, and how many bits follow.
-constexpr std::array<std::uint16_t, 29> kLengths{3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
-                                                 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-constexpr int length_bits(std::size_t c) { return c < 8 || c == 28 ? 0 : static_cast<int>(c - 4) / 4; }
-constexpr std::array<std::uint16_t, 30> kDistances{1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
-                                                   193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-constexpr int distance_bits(std::size_t c) { return c < 4 ? 0 : static_cast<int>(c - 2) / 2; }
+std::uint32_t crc_over(std::string_view bytes, std::uint32_t crc) {
+  for (const char c : bytes) crc = kCrc[(crc ^ static_cast<unsigned char>(c)) & 255] ^ crc >> 8;
+  return crc;
+}
 
 /// The last class whose least value is at most `value`.
 template <std::size_t N>
@@ -59,6 +56,8 @@ void little_endian(std::uint32_t value, std::string& out) {
 }
 
 }  // namespace
+
+std::uint32_t crc32(std::string_view bytes) noexcept { return ~crc_over(bytes, 0xFFFF'FFFF); }
 
 Gzip::Gzip() : heads_(kHashes) { input_.reserve(kBlock); }
 
@@ -80,11 +79,11 @@ void Gzip::symbol(std::uint32_t s, std::string& out) {
 }
 
 void Gzip::match(std::uint32_t length, std::uint32_t distance, std::string& out) {
-  const std::size_t l = class_of(kLengths, length), d = class_of(kDistances, distance);
+  const std::size_t l = class_of(kDeflateLengths, length), d = class_of(kDeflateDistances, distance);
   symbol(static_cast<std::uint32_t>(257 + l), out);
-  bits(length - kLengths[l], length_bits(l), out);
+  bits(length - kDeflateLengths[l], deflate_length_bits(l), out);
   bits(reversed(static_cast<std::uint32_t>(d), 5), 5, out);
-  bits(distance - kDistances[d], distance_bits(d), out);
+  bits(distance - kDeflateDistances[d], deflate_distance_bits(d), out);
 }
 
 void Gzip::block(bool last, std::string& out) {
@@ -94,7 +93,7 @@ void Gzip::block(bool last, std::string& out) {
   std::fill(heads_.begin(), heads_.end(), -1);
   const auto* data = reinterpret_cast<const unsigned char*>(input_.data());
   const std::size_t size = input_.size();
-  for (std::size_t i = 0; i < size; ++i) crc_ = kCrc[(crc_ ^ data[i]) & 255] ^ crc_ >> 8;
+  crc_ = crc_over(input_, crc_);
   size_ += static_cast<std::uint32_t>(size);
   for (std::size_t i = 0; i < size;) {
     std::size_t length = 0, from = 0;
