@@ -79,7 +79,7 @@ Encoder& Encoder::bind(const Tensor& tensor, Argument::Kind kind, const char* na
   check_tensor(tensor, "a tensor");
   recorder_->operand(stream_.impl(), *launch_, tensor, kind, name);
   if (detail::profiled() & detail::kProfileShapes) [[unlikely]]
-    detail::note_shape(tensor);
+    detail::note_operand(tensor);
   add_bytes(tensor, kind == Argument::Kind::inout ? 2 : 1);
   return *this;
 }

@@ -41,7 +41,14 @@ profiler::FunctionEvent event_of(const Profile& profile, const ProfileRecord& r)
   e.flops = r.flops, e.bytes = r.kind == RecordKind::memory ? 0 : r.bytes;
   e.finished = r.finished;
   e.is_user_annotation = r.kind == RecordKind::range;
-  if (r.kind == RecordKind::op) e.input_shapes = r.plan;
+  if (r.kind == RecordKind::op && r.global != 0) {
+    e.input_shapes = r.plan;
+    for (const ProfiledOperand& operand : profile.log->operands(r.global).list) {
+      e.structured_input_shapes.push_back(operand.sizes);
+      e.structured_input_strides.push_back(operand.strides);
+      e.input_dtypes.push_back(operand.dtype);
+    }
+  }
   if (r.kind == RecordKind::memory) e.device_memory_usage = static_cast<std::int64_t>(r.bytes);
   if (r.kind == RecordKind::call || on_device) e.flow_id = static_cast<std::uint32_t>(r.id), e.flow_type = 2, e.flow_start = !on_device;
   if (!on_device) return e;

@@ -4,7 +4,6 @@
 #include "runtime/registry.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <tuple>
 
@@ -17,6 +16,7 @@ const ProfileRecord* Profile::parent_of(const ProfileRecord& r) const {
 
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof) {
   auto profile = std::make_shared<Profile>();
+  log->finish();
   const auto count = static_cast<std::uint32_t>(log->size());
   for (std::uint32_t i = 0; i < count; ++i) {
     const ProfileRecord& r = log->at(i);
@@ -37,8 +37,6 @@ std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const pro
     device = {known.name(), traits.global_bytes, traits.compute_units, traits.max_work_group,
               roof.flops > 0 || roof.bytes > 0 ? roof : profiler::kept_roof(known)};
   }
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  profile->wall_start_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count()) - (host_now() - log->start);
   profile->log = std::move(log);
   return profile;
 }

@@ -36,7 +36,6 @@ struct Profile {
   std::unordered_map<std::uint64_t, std::uint32_t> scopes;  ///< records of ops and ranges by id
   std::map<int, ProfiledDevice> devices;
   std::vector<std::pair<std::string, std::string>> metadata;  ///< values are JSON
-  std::uint64_t wall_start_ns = 0;                            ///< of the trace's start, since the epoch
   double command_cost_ns = 0;
 
   const ProfileRecord& record(std::uint32_t i) const { return log->at(i); }
@@ -47,7 +46,7 @@ struct Profile {
   profiler::ProfileTotals totals() const;
 };
 
-/// Orders the records of a log that has ended. `roof`: of all devices; zeros: the kept one of each.
+/// Finishes a log that has ended, and orders its records. `roof`: of all devices; zeros: the kept one of each.
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof);
 
 /// The place on a roof of a command of so many flops, of f32 or f64, and bytes.

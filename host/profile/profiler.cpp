@@ -91,7 +91,10 @@ struct Profiler::State {
   bool running = false;
   bool logging = false;  ///< the process's log is this profiler's
   std::vector<std::pair<std::string, std::string>> metadata;
+  std::unique_ptr<detail::ProfileLog> ended;  ///< the trace that ended last, until need() makes `last` of it
+  std::vector<std::pair<std::string, std::string>> ended_metadata;
   std::shared_ptr<const detail::Profile> last;
+  std::mutex reading;   ///< guards the three, since const functions may run side by side
   std::string problem;  ///< of the trace that ended last
 
   ProfilerAction action_of(std::int64_t at) const { return options.schedule ? options.schedule(at) : ProfilerAction::record; }
@@ -113,7 +116,15 @@ struct Profiler::State {
   void throw_problem(std::string_view op) {
     if (const std::string text = std::exchange(problem, {}); !text.empty()) throw Error(ErrorCode::invalid_argument, op, text);
   }
-  const detail::Profile& need() const {
+  /// The trace that ended last. Made when it is first read, because sorting it costs a good part of recording it.
+  const detail::Profile& need() {
+    const std::lock_guard lock(reading);
+    if (ended) {
+      std::shared_ptr<detail::Profile> profile = detail::make_profile(std::move(ended), options.roof);
+      profile->metadata = std::move(ended_metadata);
+      profile->command_cost_ns = command_cost_ns;
+      last = std::move(profile);
+    }
     static const auto& empty =
         *new std::shared_ptr<const detail::Profile>(detail::make_profile(std::make_unique<detail::ProfileLog>(detail::ProfileLogOptions{}), {}));
     return last ? *last : *empty;
@@ -140,12 +151,12 @@ void Profiler::State::end_log(bool wait) {
     log->wait();
   else
     log->drain(0);
-  log->finish(now);
+  log->end(now);
   problem = log->problem;
-  std::shared_ptr<detail::Profile> profile = detail::make_profile(std::move(log), options.roof);
-  profile->metadata = metadata;
-  profile->command_cost_ns = command_cost_ns;
-  last = std::move(profile);
+  const std::lock_guard lock(reading);
+  last = nullptr;
+  ended = std::move(log);
+  ended_metadata = metadata;
 }
 
 bool Profiler::State::to(ProfilerAction next, std::string_view op) {

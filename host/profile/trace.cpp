@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <span>
 #include <unordered_set>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -20,6 +21,10 @@ namespace {
 constexpr std::uint64_t kJitter = 1000;
 /// Commands that really overlap on a stream get rows of their own, with so much added to the stream's number.
 constexpr std::uint64_t kLane = 1'000'000;
+/// The row of a stream's idle gaps has its number and this.
+constexpr std::uint64_t kIdleRow = kLane / 2;
+/// Gaps that a trace has, in microseconds: shorter ones are those between commands of a queue that is full.
+constexpr double kLeastGap = 5;
 
 std::string json_text(std::string_view text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
 
@@ -94,13 +99,15 @@ class TraceWriter {
   TraceWriter(const Profile& profile, const std::string& path, const profiler::TraceOptions& options)
       : profile_(profile), options_(options), out_(path, "profiler::Profiler::export_chrome_trace"), pid_(process_id()) {
     constexpr std::uint64_t kThreeMonths = 7'889'238'000'000'000;  // as Kineto's, so that times of several processes are of one base
-    base_ = profile.wall_start_ns / kThreeMonths * kThreeMonths;
+    base_ = profile.log->wall_start / kThreeMonths * kThreeMonths;
   }
 
   void write() {
     commands_ = place_commands(profile_);
     for (const Placed& p : commands_)
       if (!p.is_range) timed_.insert(profile_.record(p.record).id);
+    // HolisticTraceAnalysis finds idle times by itself, and would take these for work.
+    if (options_.names != profiler::TraceNames::hta) gaps_ = profile_gaps(profile_, kLeastGap);
     write_head();
     write_rows();
     // Threads first: HolisticTraceAnalysis takes the first slice of a range's name for the range.
@@ -109,6 +116,7 @@ class TraceWriter {
     for (const Placed& p : commands_)
       if (const std::uint64_t id = profile_.record(p.record).id; !p.is_range && calls_.contains(id))
         event(R"({{"ph":"f","bp":"e","id":{},"cat":"ac2g","name":"ac2g","pid":{},"tid":{},"ts":{}}})", id, p.device, p.row, at(p.begin));
+    for (const profiler::IdleGap& gap : gaps_) write_gap(gap);
     const std::uint64_t length = profile_.log->stop - std::min(profile_.log->stop, profile_.log->start);
     event(R"({{"ph":"X","cat":"Trace","name":"clutch profiler","pid":"Spans","tid":"clutch profiler","ts":{},"dur":{},"args":{{"Op count":{}}}}})",
           at(profile_.log->start), micro(length), profile_.log->size());
@@ -118,7 +126,8 @@ class TraceWriter {
   }
 
  private:
-  std::string at(std::uint64_t host) const { return micro(profile_.wall_start_ns - base_ + profile_.since_start(host)); }
+  std::string at(std::uint64_t host) const { return of_start(profile_.since_start(host)); }
+  std::string of_start(std::uint64_t ns) const { return micro(profile_.log->wall_start - base_ + ns); }
 
   template <class... T>
   void event(fmt::format_string<T...> format, T&&... values) {
@@ -148,7 +157,7 @@ class TraceWriter {
                         (profile_.log->options.what & kProfileShapes) != 0);
     head += fmt::format(
         R"(,"profilerOverhead":{{"total us":{:.3f},"us per command":{:.3f},"events":{},"dropped events":{},"untimed commands":{}}},"displayTimeUnit":"ms","baseTimeNanoseconds":{},"trace_id":"{:016x}{:016x}","traceName":"clutch","traceEvents":[)",
-        totals.overhead_us, totals.command_cost_us, totals.events, totals.dropped, totals.untimed, base_, profile_.wall_start_ns, pid_);
+        totals.overhead_us, totals.command_cost_us, totals.events, totals.dropped, totals.untimed, base_, profile_.log->wall_start, pid_);
     out_.write(head);
   }
 
@@ -177,10 +186,28 @@ class TraceWriter {
       name_process(fmt::format("{}", index), device.name, fmt::format("GPU {}", index), 5'000'000 + static_cast<std::uint64_t>(index));
     for (const auto& [device, row] : rows)
       name_row(fmt::format("{}", device), row, row < kLane ? fmt::format("stream {} ", row) : fmt::format("stream {} overlapping {}", row % kLane, row / kLane),
-               row);
+               2 * row);
+    std::set<std::pair<int, std::uint64_t>> idle;
+    for (const profiler::IdleGap& gap : gaps_)
+      if (idle.insert({gap.device_index, gap.stream}).second)
+        name_row(fmt::format("{}", gap.device_index), gap.stream + kIdleRow, fmt::format("stream {} idle", gap.stream), 2 * gap.stream + 1);
   }
 
   static std::string link(std::uint64_t parent) { return parent == 0 ? std::string() : fmt::format(R"("External id":{},)", parent); }
+
+  /// Operands as PyTorch's profiler writes them: lists of lists.
+  static std::string operands(std::span<const ProfiledOperand> list) {
+    std::string sizes, strides, dtypes;
+    auto dims = [](const Dims& d) { return fmt::format("[{}],", fmt::join(d.begin(), d.end(), ",")); };
+    for (const ProfiledOperand& operand : list) {
+      sizes += dims(operand.sizes);
+      strides += dims(operand.strides);
+      dtypes += fmt::format(R"("{}",)", clutch::name(operand.dtype));
+    }
+    for (std::string* text : {&sizes, &strides, &dtypes})
+      if (!text->empty()) text->pop_back();
+    return fmt::format(R"("Input Dims":[{}],"Input Strides":[{}],"Input type":[{}],)", sizes, strides, dtypes);
+  }
 
   void write_command(const Placed& p) {
     const ProfileRecord& r = profile_.record(p.record);
@@ -202,6 +229,17 @@ class TraceWriter {
       event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", category(r), json_text(trace_name(r)), r.device, p.row, ts,
             dur, args);
     }
+  }
+
+  /// A gap on the row of its stream's, named by its cause.
+  void write_gap(const profiler::IdleGap& gap) {
+    const std::string_view cause = profiler::name(gap.cause);
+    std::string args = fmt::format(R"("cause":"{}","idle stream":{},"before":{},"after":{})", cause, gap.stream, json_text(gap.before), json_text(gap.after));
+    if (!gap.waits_for.empty()) args += fmt::format(R"(,"waits for":{})", json_text(gap.waits_for));
+    if (gap.cause == profiler::IdleGap::Cause::event) args += fmt::format(R"(,"waits on stream":{})", gap.wait_stream);
+    const std::string named = gap.waits_for.empty() ? std::string(cause) : fmt::format("{}: {}", cause, gap.waits_for);
+    event(R"({{"ph":"X","cat":"idle_gap","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", json_text(named), gap.device_index,
+          gap.stream + kIdleRow, of_start(gap.start_ns), micro(gap.end_ns - gap.start_ns), args);
   }
 
   void add_facts(const ProfileRecord& r, std::string& args) const {
@@ -242,9 +280,9 @@ class TraceWriter {
     if (r.kind == RecordKind::memory) {
       event(
           R"({{"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","pid":{},"tid":{},"ts":{},"args":{{"Total Reserved":{},"Total Allocated":{},"Bytes":{:.0f},"Addr":{},"Device Id":{},"Device Type":1,"stream":{}}}}})",
-          pid_, r.thread, at(r.begin), r.submitted, r.queued, r.bytes, r.global, r.device, r.stream);
+          pid_, r.thread, at(r.begin), r.reserved, r.queued, r.bytes, r.global, r.device, r.stream);
       event(R"({{"ph":"C","name":"device {} memory","pid":{},"tid":0,"ts":{},"args":{{"allocated":{},"reserved":{}}}}})", r.device, pid_, at(r.begin), r.queued,
-            r.submitted);
+            r.reserved);
       return;
     }
     std::uint64_t begin = r.begin, end = r.end;
@@ -253,7 +291,7 @@ class TraceWriter {
     std::string args = link(r.kind == RecordKind::op || r.kind == RecordKind::range ? r.id : r.parent);
     if (call || r.kind == RecordKind::sync) args += fmt::format(R"("cbid":0,"correlation":{},)", r.id);
     if (r.kind == RecordKind::sync || r.kind == RecordKind::mark) args += fmt::format(R"("on_stream":{},)", r.stream);
-    if (r.kind == RecordKind::op && *r.plan) args += fmt::format(R"("Input Dims":{},)", json_text(r.plan));
+    if (r.kind == RecordKind::op && r.global != 0) args += operands(profile_.log->operands(r.global).list);
     if (!r.finished) args += R"("finished":false,)";
     if (!args.empty()) args.pop_back();
     // A wait of the host is a runtime call to readers, too.
@@ -280,6 +318,7 @@ class TraceWriter {
   bool first_ = true;
   std::string text_;
   std::vector<Placed> commands_;
+  std::vector<profiler::IdleGap> gaps_;
   std::unordered_set<std::uint64_t> timed_, calls_;
   std::map<std::uint32_t, std::vector<std::uint64_t>> open_;
 };

@@ -4,34 +4,93 @@
 #include "runtime/stream.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+namespace {
+
+// Chunks of former logs. New ones cost page faults, and large blocks that come and go make malloc() merge the small ones that it keeps at hand.
+std::array<std::atomic<void*>, 8> g_spare{};
+
+void* take_spare() noexcept {
+  for (std::atomic<void*>& place : g_spare)
+    if (place.load(std::memory_order_relaxed))
+      if (void* spare = place.exchange(nullptr)) return spare;
+  return nullptr;
+}
+
+/// False if there are enough.
+bool give_spare(void* chunk) noexcept {
+  for (std::atomic<void*>& place : g_spare)
+    if (void* none = nullptr; place.compare_exchange_strong(none, chunk)) return true;
+  return false;
+}
+
+}  // namespace
+
 ProfileLog::ProfileLog(const ProfileLogOptions& of) : options(of), capacity_((std::max<std::size_t>(of.max_events, 1) + kChunk - 1) / kChunk * kChunk) {}
 
-std::uint64_t ProfileLog::add(const ProfileRecord& record) {
-  const std::uint64_t number = written_;
+ProfileLog::~ProfileLog() {
+  for (std::unique_ptr<RecordChunk>& chunk : chunks_)
+    if (give_spare(chunk.get())) (void)chunk.release();
+}
+
+ProfileRecord& ProfileLog::append() {
   // Chunks fill one after another; a full log overwrites the oldest.
-  if (number % capacity_ / kChunk == chunks_.size()) chunks_.push_back(std::make_unique<ProfileRecord[]>(kChunk));
-  slot(number) = record;
+  if (next_ / kChunk == chunks_.size()) {
+    std::unique_ptr<RecordChunk> chunk(static_cast<RecordChunk*>(take_spare()));
+    if (!chunk) chunk = std::make_unique_for_overwrite<RecordChunk>();
+    chunks_.push_back(std::move(chunk));
+  }
+  static_assert(std::is_trivially_copyable_v<ProfileRecord> && std::is_trivially_destructible_v<ProfileRecord>);
+  ProfileRecord& record = *std::construct_at(&place(next_));
+  next_ = next_ + 1 == capacity_ ? 0 : next_ + 1;
   ++written_;
-  return number;
+  return record;
+}
+
+std::uint64_t ProfileLog::add(const ProfileRecord& record) {
+  append() = record;
+  return last();
 }
 
 ProfileRecord* ProfileLog::find(std::uint64_t number) noexcept { return number >= first() && number < written_ ? &slot(number) : nullptr; }
 
 const char* ProfileLog::keep(std::string_view text) { return texts_.emplace(text).first->c_str(); }
 
+std::uint64_t ProfileLog::keep_operands(std::span<const ProfiledOperand> operands) {
+  std::string key;
+  auto add = [&](std::int64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (const ProfiledOperand& o : operands) {
+    add(static_cast<std::int64_t>(o.dtype));
+    add(o.sizes.rank());
+    for (const Dims* dims : {&o.sizes, &o.strides})
+      for (const std::int64_t n : *dims) add(n);
+  }
+  if (const auto known = operand_numbers_.find(key); known != operand_numbers_.end()) return known->second;
+  std::string shapes;
+  constexpr std::size_t kMost = 1000;
+  for (const ProfiledOperand& o : operands)
+    if (shapes.size() < kMost) shapes += (shapes.empty() ? "" : ", ") + to_string(o.sizes);
+  operands_.push_back({{operands.begin(), operands.end()}, keep(shapes)});
+  return operand_numbers_.emplace(std::move(key), operands_.size()).first->second;
+}
+
 void ProfileLog::add_pending(std::uint64_t stream, std::uint64_t number, ClEvent event, ClEvent before, std::uint64_t host_begin) {
-  pending_[stream].entries.push_back({number, std::move(event), std::move(before), host_begin});
+  pending_[stream].push_back({number, std::move(event), std::move(before), host_begin});
   ++pending_count_;
 }
 
 void ProfileLog::Clock::add(const Sample& sample) {
   constexpr std::size_t kMost = 4096;
   if (!samples.empty() && sample.host < samples.back().host + spacing) {
+    ++commands;
     samples.back().offset = std::max(samples.back().offset, sample.offset);
     return;
   }
@@ -41,6 +100,7 @@ void ProfileLog::Clock::add(const Sample& sample) {
     spacing *= 2;
   }
   samples.push_back(sample);
+  commands = 1;
 }
 
 void ProfileLog::Clock::settle() {
@@ -82,22 +142,25 @@ bool ProfileLog::read(Pending& pending) {
     cl_ulong ns = 0;
     return clGetEventProfilingInfo(event.get(), what, sizeof ns, &ns, nullptr) == CL_SUCCESS ? static_cast<std::uint64_t>(ns) : 0;
   };
+  // A command that is not done has no end: one call then tells both.
+  const std::uint64_t end = time(pending.event, CL_PROFILING_COMMAND_END);
   cl_int status = CL_COMPLETE;
-  if (clGetEventInfo(pending.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS && status > CL_COMPLETE)
+  if (end == 0 && clGetEventInfo(pending.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS && status > CL_COMPLETE)
     return false;
-  const std::uint64_t queued = time(pending.event, CL_PROFILING_COMMAND_QUEUED), submitted = time(pending.event, CL_PROFILING_COMMAND_SUBMIT);
-  std::uint64_t begin = time(pending.event, CL_PROFILING_COMMAND_START), end = time(pending.event, CL_PROFILING_COMMAND_END);
-  if (pending.before) begin = time(pending.before, CL_PROFILING_COMMAND_END);
+  const std::uint64_t begin = pending.before ? time(pending.before, CL_PROFILING_COMMAND_END) : time(pending.event, CL_PROFILING_COMMAND_START);
   ProfileRecord* record = find(pending.number);
   if (!record) return true;
+  Clock& clock = clocks_[record->device];
+  const bool samples = clock.wants(pending.host_begin);
+  const std::uint64_t queued = samples ? time(pending.event, CL_PROFILING_COMMAND_QUEUED) : begin;
   if (begin == 0 || end < begin || queued == 0) {
     ++untimed;
     return true;
   }
-  record->begin = begin, record->end = end, record->queued = queued, record->submitted = std::max(submitted, queued);
+  record->begin = begin, record->end = end, record->queued = pending.host_begin;
   record->finished = true;
   // The command was queued while the host was in the call that enqueues, so its stamp is no earlier than the call's begin.
-  clocks_[record->device].add({pending.host_begin, static_cast<std::int64_t>(pending.host_begin - queued)});
+  if (samples) clock.add({pending.host_begin, static_cast<std::int64_t>(pending.host_begin - queued)});
   return true;
 }
 
@@ -106,38 +169,30 @@ std::size_t ProfileLog::drain(std::size_t most) {
   const std::size_t before = pending_count_;
   std::size_t left = most == 0 ? std::numeric_limits<std::size_t>::max() : most;
   for (auto& [stream, queue] : pending_) {
-    while (left > 0 && queue.first < queue.entries.size() && read(queue.entries[queue.first])) {
-      queue.entries[queue.first++] = {};
+    while (left > 0 && !queue.empty() && read(queue.front())) {
+      queue.pop_front();
       --pending_count_, --left;
-    }
-    if (queue.first == queue.entries.size()) {
-      queue.entries.clear();
-      queue.first = 0;
-    } else if (queue.first > 4096) {
-      queue.entries.erase(queue.entries.begin(), queue.entries.begin() + static_cast<std::ptrdiff_t>(queue.first));
-      queue.first = 0;
     }
   }
   drain_ns += host_now() - began;
-  drain_at_ = pending_count_ + 256;
+  // Where the oldest is not done, asking again soon would tell the same.
+  drain_at_ = left > 0 ? pending_count_ + 256 : 0;
   return before - pending_count_;
 }
 
 void ProfileLog::wait() {
   // The last command of a stream first: the others are then done, but where a driver tells so a little later, or runs out of order.
   for (auto& [stream, queue] : pending_)
-    if (queue.first < queue.entries.size()) {
-      cl_event last = queue.entries.back().event.get();
+    if (!queue.empty()) {
+      cl_event last = queue.back().event.get();
       clWaitForEvents(1, &last);
     }
   drain(0);
   for (auto& [stream, queue] : pending_)
-    for (; queue.first < queue.entries.size(); ++queue.first) {
-      Pending& entry = queue.entries[queue.first];
-      cl_event event = entry.event.get();
+    for (; !queue.empty(); queue.pop_front(), --pending_count_) {
+      cl_event event = queue.front().event.get();
       clWaitForEvents(1, &event);
-      if (!read(entry)) break;
-      --pending_count_;
+      if (!read(queue.front())) break;
     }
 }
 
@@ -149,19 +204,24 @@ void ProfileLog::clear() {
   start = host_now();
 }
 
-void ProfileLog::finish(std::uint64_t now) {
-  // Scopes may have ended since `now` was read: what is still open around them ends no earlier.
-  for (std::uint64_t i = 0; i < size(); ++i)
-    if (!is_command(at(i).kind)) now = std::max(now, at(i).end);
+void ProfileLog::end(std::uint64_t now) {
   stop = now;
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  wall_start = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count()) - (host_now() - start);
   untimed += pending_count_;
   pending_.clear();
   pending_count_ = 0;
+}
+
+void ProfileLog::finish() {
+  // Scopes may have ended since the time of the end was read: what is still open around them ends no earlier.
+  for (std::uint64_t i = 0; i < size(); ++i)
+    if (!is_command(at(i).kind)) stop = std::max(stop, at(i).end);
   for (auto& [device, clock] : clocks_) clock.settle();
   for (std::uint64_t i = 0; i < size(); ++i) {
     ProfileRecord& r = at(i);
     if (!is_command(r.kind)) {
-      if (r.end == 0) r.end = std::max(now, r.begin);
+      if (r.end == 0) r.end = std::max(stop, r.begin);
       continue;
     }
     if (!r.finished) continue;
@@ -172,8 +232,7 @@ void ProfileLog::finish(std::uint64_t now) {
     }
     const std::uint64_t begin = clock->second.to_host(r.begin);
     r.end = std::max(begin, clock->second.to_host(r.end));  // so that the order of all times stays
-    r.queued = begin - std::min(begin, r.begin - std::min(r.begin, r.queued));
-    r.submitted = begin - std::min(begin, r.begin - std::min(r.begin, r.submitted));
+    r.queued = std::min(begin, r.queued);
     r.begin = begin;
   }
 }

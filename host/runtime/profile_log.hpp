@@ -5,12 +5,18 @@
 
 #include "runtime/cl_api.hpp"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -56,8 +62,9 @@ struct ProfileRecord {
   std::uint64_t parent = 0;  ///< id of the innermost scope around it on its thread; 0: none
   std::uint64_t stream = 0;
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t queued = 0, submitted = 0;  ///< of commands; of memory: bytes allocated and reserved after it
-  std::uint64_t global = 0;                 ///< of kernels: work-items; of marks and waits: the cl_event; of memory: number of the block
+  std::uint64_t queued = 0;    ///< of commands: begin of the call that enqueued them, a host time; of memory: bytes allocated after it
+  std::uint64_t reserved = 0;  ///< of memory: bytes reserved after it
+  std::uint64_t global = 0;    ///< of kernels: work-items; of marks and waits: the cl_event; of memory: number of the block; of ops: number of their operands
   std::uint32_t global_y = 1, global_z = 1, local = 0;
   std::uint16_t local_y = 1, local_z = 1;
   double flops = 0, bytes = 0;
@@ -66,6 +73,12 @@ struct ProfileRecord {
 };
 
 static_assert(sizeof(ProfileRecord) == 128);
+
+/// An operand of an op.
+struct ProfiledOperand {
+  Dims sizes, strides;
+  DType dtype = DType::f32;
+};
 
 /// A name with key-values that a GraphAnnotation put on a node.
 struct NodeLabel {
@@ -93,14 +106,27 @@ struct ProfileLogOptions {
 class ProfileLog {
  public:
   explicit ProfileLog(const ProfileLogOptions& options);
+  ~ProfileLog();
+  ProfileLog(const ProfileLog&) = delete;
+  ProfileLog& operator=(const ProfileLog&) = delete;
 
   /// Appends a record and returns its number, for find().
   std::uint64_t add(const ProfileRecord& record);
+  /// Appends an empty record, whose number is last(), to be filled before the next one.
+  ProfileRecord& append();
+  std::uint64_t last() const noexcept { return written_ - 1; }
   /// The record of that number; null if it was dropped.
   ProfileRecord* find(std::uint64_t number) noexcept;
   std::uint64_t next_id() noexcept { return ++last_id_; }
   /// A copy of the text that lives as long as the log.
   const char* keep(std::string_view text);
+  /// Keeps operands of an op and the text of their shapes. Returns their number, from 1; equal ones have one.
+  std::uint64_t keep_operands(std::span<const ProfiledOperand> operands);
+  struct Operands {
+    std::vector<ProfiledOperand> list;
+    const char* shapes = "";
+  };
+  const Operands& operands(std::uint64_t number) const { return operands_[static_cast<std::size_t>(number - 1)]; }
   /// Keeps events of a command until its times are read. `before`, if any, is a marker at whose end the command begins; `host_begin`: of the call.
   void add_pending(std::uint64_t stream, std::uint64_t number, ClEvent event, ClEvent before, std::uint64_t host_begin);
   std::size_t pending() const noexcept { return pending_count_; }
@@ -112,8 +138,10 @@ class ProfileLog {
   void wait();
   /// Drops all records and events of commands; ids go on.
   void clear();
-  /// Ends the log at `now`: open scopes end there, times of commands become the host's.
-  void finish(std::uint64_t now);
+  /// Ends the log at `now` and gives up the commands that are still pending.
+  void end(std::uint64_t now);
+  /// Of a log that has ended: open scopes end with it, times of commands become the host's.
+  void finish();
 
   std::uint64_t size() const noexcept { return written_ - first(); }
   std::uint64_t dropped() const noexcept { return first() - cleared_; }
@@ -123,7 +151,8 @@ class ProfileLog {
 
   const ProfileLogOptions options;
   std::uint64_t start = 0;                                                    ///< host time of the first record that counts
-  std::uint64_t stop = 0;                                                     ///< of finish()
+  std::uint64_t stop = 0;                                                     ///< of end()
+  std::uint64_t wall_start = 0;                                               ///< of `start`: ns since the epoch, known at end()
   std::uint64_t drain_ns = 0;                                                 ///< host time of drain()
   std::uint64_t untimed = 0;                                                  ///< commands whose times the driver did not tell
   std::uint64_t ranges_before = 0;                                            ///< number of the last range that began before
@@ -132,14 +161,13 @@ class ProfileLog {
 
  private:
   static constexpr std::size_t kChunk = 4096;
+  struct RecordChunk {
+    alignas(ProfileRecord) std::array<std::byte, kChunk * sizeof(ProfileRecord)> bytes;  // each record is written before it is read
+  };
   struct Pending {
     std::uint64_t number = 0;
     ClEvent event, before;
     std::uint64_t host_begin = 0;
-  };
-  struct Queue {
-    std::vector<Pending> entries;
-    std::size_t first = 0;
   };
   /// The host's clock less the device's is at least `offset` at host time `host`, and hardly more where nothing interrupted the call.
   struct Sample {
@@ -149,6 +177,12 @@ class ProfileLog {
   struct Clock {
     std::vector<Sample> samples;
     std::uint64_t spacing = 100'000'000;  ///< ns that a sample stands for
+    int commands = 0;                     ///< that the last sample is of
+    /// True if a command that the host enqueued at `host` should be looked at.
+    bool wants(std::uint64_t host) const {
+      constexpr int kMost = 64;  // more of them hardly tell more
+      return samples.empty() || commands < kMost || host >= samples.back().host + spacing;
+    }
     void add(const Sample& sample);
     /// Drops samples that others prove to be too low: the host was interrupted between the begin of the call and the stamp.
     void settle();
@@ -156,15 +190,25 @@ class ProfileLog {
   };
 
   std::uint64_t first() const noexcept { return std::max(cleared_, written_ - std::min<std::uint64_t>(written_, capacity_)); }
-  ProfileRecord& slot(std::uint64_t number) const noexcept { return chunks_[number % capacity_ / kChunk][number % kChunk]; }
+  ProfileRecord& slot(std::uint64_t number) const noexcept {
+    // Behind the place of the next record, without a division.
+    const std::uint64_t back = written_ - number;
+    return place(back <= next_ ? next_ - back : next_ + capacity_ - back);
+  }
+  ProfileRecord& place(std::uint64_t at) const noexcept {
+    return std::launder(reinterpret_cast<ProfileRecord*>(chunks_[at / kChunk]->bytes.data()))[at % kChunk];
+  }
   /// False if the command is not done.
   bool read(Pending& pending);
 
   std::uint64_t capacity_;
-  std::vector<std::unique_ptr<ProfileRecord[]>> chunks_;
+  std::vector<std::unique_ptr<RecordChunk>> chunks_;
   std::uint64_t written_ = 0, cleared_ = 0, last_id_ = 0;
+  std::uint64_t next_ = 0;  ///< place of the next record: written_ modulo capacity_
   std::unordered_set<std::string> texts_;
-  std::map<std::uint64_t, Queue> pending_;
+  std::deque<Operands> operands_;
+  std::unordered_map<std::string, std::uint64_t> operand_numbers_;  ///< by their bytes
+  std::map<std::uint64_t, std::deque<Pending>> pending_;
   std::size_t pending_count_ = 0, drain_at_ = 0;
   std::map<std::uint16_t, Clock> clocks_;
 };
@@ -179,14 +223,14 @@ void begin_profile(const ProfileLogOptions& options, std::string_view op);
 void restart_profile() noexcept;
 /// Ends to record and returns the log, without the times of commands that are not done. Null if none is recorded.
 std::unique_ptr<ProfileLog> end_profile() noexcept;
-/// Nanoseconds that recording one command costs its thread, measured on a log of its own.
+/// Nanoseconds that the hooks of one launch cost its thread, measured by running them on a log of their own.
 double measure_profile_cost();
 
 /// This thread's scope: an op if it is named by a literal.
 void begin_op(const void* owner, const char* name) noexcept;
 void end_op(const void* owner) noexcept;
-/// Notes the shape of an operand for the innermost op.
-void note_shape(const Tensor& tensor) noexcept;
+/// Notes an operand of the innermost op.
+void note_operand(const Tensor& tensor) noexcept;
 /// Begins a range on this thread, which number identifies; 0 if nothing is recorded.
 std::uint64_t begin_range(std::string_view name) noexcept;
 /// Ends it. Returns the name of the innermost range if that is another one, which then ends, too, as all within `number`; "" if this thread has no such range.

@@ -125,7 +125,11 @@ struct FunctionEvent {
   std::uint32_t flow_id = 0;             ///< joins a call with its kernel; 0: none
   std::uint32_t flow_type = 0;           ///< 2: from the host to the device
   bool flow_start = false;
-  std::string input_shapes;              ///< of ops, with record_shapes
+  std::string input_shapes;  ///< of ops, with record_shapes: "(256, 64), (64)"
+  /// The same as numbers, and what else is known of each operand that the op's kernels take, in the kernels' order, up
+  /// to 64 of them: outputs and scratch are among them.
+  std::vector<Dims> structured_input_shapes, structured_input_strides;
+  std::vector<DType> input_dtypes;
   double flops = 0, bytes = 0;           ///< that the op's plan states
   std::int64_t device_memory_usage = 0;  ///< bytes taken less bytes freed within the scope, with profile_memory
   bool is_user_annotation = false;
@@ -179,7 +183,7 @@ struct ProfileTotals {
   std::uint64_t untimed = 0;   ///< commands whose times the driver did not tell
   double wall_us = 0;          ///< from start to stop
   double overhead_us = 0;      ///< of the host: commands times the measured cost of one, and reading times
-  double command_cost_us = 0;  ///< measured at start(): what recording one launch costs its thread
+  double command_cost_us = 0;  ///< what the hooks of one launch cost its thread, measured by running them at start()
 };
 
 /// Names of events in traces.
@@ -268,6 +272,7 @@ class CLUTCH_API Profiler {
   ProfileTotals totals() const;
 
   /// Writes the trace for Perfetto and chrome://tracing; compressed if the path ends in ".gz". Slices of one row nest.
+  /// Idle gaps of 5 us and more have a row next to their stream's, with their causes; not with TraceNames::hta.
   /// Files: of this and the exports below a whole one appears at the path, or none.
   /// Errors: io if the file cannot be written, naming the system's reason, or the path is no regular file.
   void export_chrome_trace(const std::string& path, const TraceOptions& options = {}) const;
@@ -302,8 +307,8 @@ struct KernelDifference {
 /// profile: what differs between two runs of one program besides, such as a clock rate, is not in it.
 CLUTCH_API std::vector<KernelDifference> compare_events(std::span<const FunctionEvent> before,
                                                         std::span<const FunctionEvent> after);
-/// The same of two traces that export_chrome_trace() wrote.
-/// Errors: io for a file that cannot be read or is no trace; not_supported for a compressed one.
+/// The same of two traces that export_chrome_trace() wrote, plain or gzip's; what a file holds tells, not its name.
+/// Errors: io for a file that cannot be read or is neither, naming what is wrong with it.
 CLUTCH_API std::vector<KernelDifference> compare_traces(const std::string& before, const std::string& after);
 /// A table.
 CLUTCH_API std::string to_string(std::span<const KernelDifference> rows);

@@ -28,8 +28,8 @@ inline std::string check_trace(const nlohmann::json& trace) {
        {"schemaVersion", "deviceProperties", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "trace_id", "traceEvents", "distributedInfo"})
     if (!trace.contains(key)) fault(std::string("the head has no ") + key);
   if (!wrong.empty()) return wrong;
-  static const std::set<std::string> kCategories{"cpu_op", "user_annotation", "gpu_user_annotation", "gpu_memcpy", "gpu_memset",
-                                                 "kernel", "cuda_runtime",    "cuda_sync",           "overhead",   "Trace"};
+  static const std::set<std::string> kCategories{
+      "cpu_op", "user_annotation", "gpu_user_annotation", "gpu_memcpy", "gpu_memset", "kernel", "cuda_runtime", "cuda_sync", "overhead", "Trace", "idle_gap"};
   std::map<std::string, std::vector<Slice>> rows;
   std::map<std::int64_t, std::vector<std::pair<std::string, std::int64_t>>> begins, ends;  // flows by id
   std::set<std::string> named;
