@@ -3,6 +3,7 @@
 (host/capi/abi_1.txt) and holds later headers to them.
 
 Use: abi_record.py --compile CXX SOURCE WORK    sees that a C++ compiler finds in the headers what is recorded, and that it would find other lines wrong
+     abi_record.py --history SOURCE             sees that no line is gone that a commit had, and that it would find such a line. 77: there is no history
 """
 import os
 import re
@@ -99,12 +100,16 @@ def facts(headers, since):
     return found
 
 
+def lines_of(text):
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
 def read(source):
     """The recorded lines by version."""
     records = {}
     while os.path.exists(os.path.join(source, RECORD % (len(records) + 1))):
         with open(os.path.join(source, RECORD % (len(records) + 1)), encoding="utf-8") as file:
-            records[len(records) + 1] = [line for line in file.read().splitlines() if line and not line.startswith("#")]
+            records[len(records) + 1] = lines_of(file.read())
     return records
 
 
@@ -173,7 +178,61 @@ def compiles(compiler, source, work, lines):
     return done.returncode == 0, done.stderr
 
 
+# --- By the repository's history ---
+
+def git(source, *arguments):
+    return subprocess.run(["git", "-c", "safe.directory=*", "-C", source, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def committed(source):
+    """Every line that a commit before this one recorded, by version, with the commit that had it last."""
+    ever = {}
+    for commit in reversed(git(source, "log", "--format=%h", "--", os.path.dirname(RECORD)).split()):
+        for path in git(source, "ls-tree", "--name-only", commit, os.path.dirname(RECORD) + "/").split():
+            version = re.fullmatch(re.escape(RECORD).replace("%d", r"(\d+)"), path)
+            if version:
+                ever.setdefault(int(version[1]), {}).update({line: commit for line in lines_of(git(source, "show", "%s:%s" % (commit, path)))})
+    return ever
+
+
+def gone(ever, records):
+    """Lines that were recorded and are not in the records now."""
+    wrong = []
+    for version in sorted(ever):
+        now = set(records.get(version, []))
+        wrong += ["%s: '%s' must stand, since commit %s had it" % (RECORD % version, line, commit) for line, commit in ever[version].items() if line not in now]
+    return wrong
+
+
+def history(source):
+    try:
+        ever = committed(source)
+    except (OSError, subprocess.CalledProcessError):
+        ever = {}
+    if not ever:
+        print("there is no repository with a history here")
+        return 77
+    records = read(source)
+    wrong = gone(ever, records)
+    if wrong:
+        print("\n".join(wrong))
+        return 1
+    # A line that is gone, one that is another, and a record that is gone.
+    newest = max(ever)
+    some = next(iter(ever[newest]))
+    for planted in ({**records, newest: [line for line in records[newest] if line != some]},
+                    {**records, newest: [line + " " if line == some else line for line in records[newest]]},
+                    {version: lines for version, lines in records.items() if version != newest}):
+        if not any(some in line for line in gone(ever, planted)):
+            print("a planted fault was not found: %s" % some)
+            return 1
+    print("%d lines that commits recorded still stand" % sum(len(lines) for lines in ever.values()))
+    return 0
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--history":
+        return history(sys.argv[2])
     if len(sys.argv) != 5 or sys.argv[1] != "--compile":
         print(__doc__)
         return 2
