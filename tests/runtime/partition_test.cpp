@@ -9,7 +9,14 @@
 #include <clutch/partition.hpp>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 
 namespace clutch::testing { namespace {
@@ -378,6 +385,69 @@ TEST(Partitions, NamedPartsAreHalvesOfHalves) {
     const Partition five = Partition::create(device, {.units = 3});
     EXPECT_EQ(five.first_unit(), 4);
     EXPECT_EQ(free_units(device), all - 8);
+  }
+}
+
+/// What the system tells of the process's threads: time that each has run so far, in nanoseconds, by the thread's number.
+std::map<std::string, std::uint64_t> run_times() {
+  std::map<std::string, std::uint64_t> times;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", none)) {
+    std::uint64_t ns = 0;
+    std::ifstream(entry.path() / "schedstat") >> ns;
+    times[entry.path().filename().string()] = ns;
+  }
+  return times;
+}
+
+/// The cores that a thread may run on, as the system writes them: "3", "0-7".
+std::string cores_of(const std::string& thread) {
+  std::ifstream status("/proc/self/task/" + thread + "/status");
+  constexpr std::string_view kKey = "Cpus_allowed_list:";
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(kKey)) return line.substr(line.find_first_not_of(" \t", kKey.size()));
+  return {};
+}
+
+/// Cores of the threads that ran while `stream` had much to do.
+std::set<std::string> cores_used(const Stream& stream) {
+  const Tensor x = full({1 << 20}, 1.0, {.device = stream.device()}, stream), y = empty({1 << 20}, {.device = stream.device()}, stream);
+  exp_out(y, x, {}, stream);
+  stream.synchronize();
+  const auto before = run_times();
+  for (int i = 0; i < 100; ++i) exp_out(y, x, {}, stream);
+  stream.synchronize();
+  const auto after = run_times();
+  const std::string self = std::filesystem::read_symlink("/proc/thread-self").filename().string();
+  std::set<std::string> cores;
+  std::uint64_t most = 0;
+  for (const auto& [thread, ns] : after) most = std::max(most, thread == self ? 0 : ns - (before.contains(thread) ? before.at(thread) : 0));
+  for (const auto& [thread, ns] : after)
+    if (thread != self && ns - (before.contains(thread) ? before.at(thread) : 0) > most / 4) cores.insert(cores_of(thread));
+  return cores;
+}
+
+/// Run a second time with POCL_AFFINITY=1 in the environment, which PoCL reads as it is loaded.
+TEST(Partitions, TellWhetherTheirThreadsStayOnCores) {
+  const char* affinity = std::getenv("POCL_AFFINITY");
+  const bool pinned = affinity && std::string_view(affinity) == "1";
+  CLUTCH_EACH_DEVICE(device) {
+    if (device.platform() != "Portable Computing Language" || !is_divisible(device)) continue;
+    const std::vector<Partition> parts = Partition::split(device, {1, 1});
+    for (const Partition& part : parts) {
+      EXPECT_EQ(part.isolation(), pinned ? Isolation::cores : Isolation::threads);
+      EXPECT_EQ(name(part.isolation()), pinned ? "cores" : "threads");
+    }
+    if (!pinned || !std::filesystem::exists("/proc/thread-self/schedstat")) continue;
+    // PoCL takes the cores by their numbers: a process that may not have the first two cannot see them kept.
+    const std::string own = cores_of(std::filesystem::read_symlink("/proc/thread-self").filename().string());
+    if (!own.starts_with("0-")) continue;
+    const std::set<std::string> first = cores_used(parts[0].stream()), second = cores_used(parts[1].stream());
+    EXPECT_EQ(first.size(), 1u);
+    EXPECT_EQ(second.size(), 1u);
+    EXPECT_NE(first, second);
+    for (const auto& cores : {first, second})
+      for (const std::string& core : cores) EXPECT_EQ(core.find_first_of("-,"), std::string::npos) << core;
   }
 }
 
