@@ -33,6 +33,11 @@
   (base, i, x);                                   \
   else CLUTCH_CONCAT(store, dtype)(base, i, x)
 
+// The items' vectors of the elements from `begin` to before `tail`, whose number i has type T.
+#define WALK_VECTORS(T, LOAD, POSITION, STORE)                           \
+  for (T i = begin + (T)item * WIDTH; i < tail; i += (T)items * WIDTH) { \
+    CLUTCH_EXPRESSION(LOAD, POSITION, STORE)                             \
+  }
 // Lanes at offsets at[operand][lane]; the first `count` exist.
 #define LOAD_GATHERED(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
 #define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)
@@ -81,15 +86,11 @@ CLUTCH_INLINE void map_contiguous_body(CLUTCH_ID_PARAMS, ulong n, uint wants_str
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n), tail = begin + (end - begin) / WIDTH * WIDTH;
 #ifdef CLUTCH_HAS_WHOLE
     if (CLUTCH_WHOLE(CLUTCH_ADDRESSES)) {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_WHOLE, POSITION_FULL, STORE_WHOLE)
-      }
+      WALK_VECTORS(ulong, LOAD_WHOLE, POSITION_FULL, STORE_WHOLE)
     } else
 #endif
     {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_FULL, POSITION_FULL, STORE_FULL)
-      }
+      WALK_VECTORS(ulong, LOAD_FULL, POSITION_FULL, STORE_FULL)
     }
     if (tail < end && item == 0) map_contiguous_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
@@ -138,15 +139,11 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
     IDX places = 0;
     for (int k = 0; k < CLUTCH_OPERANDS; ++k) places |= row[k] * inner[k];
     if (CLUTCH_WHOLE(CLUTCH_ADDRESSES) && places % WIDTH == 0) {
-      for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_WHOLE_ROW, POSITION_ROW, STORE_WHOLE_ROW)
-      }
+      WALK_VECTORS(IDX, LOAD_WHOLE_ROW, POSITION_ROW, STORE_WHOLE_ROW)
     } else
 #endif
     {
-      for (IDX i = begin + (IDX)item * WIDTH; i < tail; i += (IDX)items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
-      }
+      WALK_VECTORS(IDX, LOAD_ROW, POSITION_ROW, STORE_ROW)
     }
     if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
@@ -226,15 +223,11 @@ CLUTCH_INLINE void map_list_body(CLUTCH_ID_PARAMS, const Table* table, __global 
     const ulong begin = (ulong)chunk.y * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, words[chunk.x]), tail = begin + (end - begin) / WIDTH * WIDTH;
 #ifdef CLUTCH_HAS_WHOLE
     if (CLUTCH_WHOLE(CLUTCH_LIST_ADDRESSES)) {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_WHOLE_LISTED, POSITION_GATHERED, STORE_WHOLE_LISTED)
-      }
+      WALK_VECTORS(ulong, LOAD_WHOLE_LISTED, POSITION_GATHERED, STORE_WHOLE_LISTED)
     } else
 #endif
     {
-      for (ulong i = begin + item * WIDTH; i < tail; i += items * WIDTH) {
-        CLUTCH_EXPRESSION(LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
-      }
+      WALK_VECTORS(ulong, LOAD_LISTED, POSITION_GATHERED, STORE_LISTED)
     }
     if (tail < end && item == 0) map_list_tail(tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
