@@ -96,7 +96,7 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
 #ifdef CLUTCH_HAS_WHOLE
     // Blocks of 16 bytes where both addresses are multiples of them.
     const IDX each = (IDX)(sizeof(uint4) / sizeof(T)), tail = begin + (end - begin) / each * each;
-    if (step && each > 1 && ((ulong)to | (ulong)from) % sizeof(uint4) == 0) {
+    if (each > 1 && step != 0 && ((ulong)to | (ulong)from) % sizeof(uint4) == 0) {
       for (IDX i = begin + (IDX)item * each; i < tail; i += (IDX)items * each) *(__global uint4*)(to + i) = *(__global const uint4*)(from + i);
       begin = tail;
     }
