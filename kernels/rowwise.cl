@@ -144,11 +144,16 @@ static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTC
 #endif
 #if CLUTCH_RESULT_COUNT > 0
 static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
+#ifdef CLUTCH_TEAMS
+  const IDX j = 0;
+  CLUTCH_RESULTS(CLUTCH_LOAD_ROW, CLUTCH_NO_POSITION, STORE_ELEMENT)
+#else
   const int count = 1;
   IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
   CLUTCH_RESULTS(CLUTCH_LOAD_GATHERED, CLUTCH_NO_POSITION, STORE_RESULT)
+#endif
 }
 #endif
 
@@ -241,6 +246,13 @@ CLUTCH_INLINE void hold_eight(VF* values, const IDX* offset, IDX mine, int own C
     }
   }
 }
+// Loads of whole chains go ahead one behind another.
+CLUTCH_INLINE void hold_all(VF* values, const IDX* offset, IDX mine CLUTCH_BUFFER_PARAMS) {
+  CLUTCH_EACH_HELD(u) {
+    const IDX j = mine + u * 16;
+    values[u] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
+  }
+}
 #if CLUTCH_ELEMENT_COUNT > 0
 #if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
 #define HELD_ELEMENTS CLUTCH_ELEMENTS_KEPT
@@ -298,7 +310,11 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     const int mine = chain + (int)(p % 16), own = there && mine < stop ? (stop - mine + 15) / 16 : 0, most = (min((int)m, CLUTCH_CHAIN) + 15) / 16;
     VF values[CLUTCH_HELD];
 #define HOLD_EIGHT(first) hold_eight(values + first, offset, mine + first * 16, own - first CLUTCH_BUFFER_NAMES);
-    CLUTCH_BY_EIGHTS(HOLD_EIGHT)
+    if (own >= CLUTCH_HELD) {
+      hold_all(values, offset, mine CLUTCH_BUFFER_NAMES);
+    } else {
+      CLUTCH_BY_EIGHTS(HOLD_EIGHT)
+    }
 #endif
 #define TEAM_TOTAL(k) totals[k] = CLUTCH_CONCAT(team_total_, k)(parts, results, offset, m, there, p, of, team, teams CLUTCH_ROW_NAMES)
     TEAM_TOTAL(0);

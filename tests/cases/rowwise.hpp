@@ -126,6 +126,8 @@ struct RowwiseCase {
       {"rowwise_groups", Edit::tail, "there && j < (IDX)m;", "there && j + 1 < (IDX)m;"},
       {"rowwise_groups", Edit::tail, "const A there = u < own ? value : (A)CLUTCH_IDENTITY;", "const A there = u + 1 < own ? value : (A)CLUTCH_IDENTITY;"},
       {"rowwise_groups", Edit::offset, "mine + first * 16, own - first CLUTCH_BUFFER_NAMES);", "mine + first * 8, own - first CLUTCH_BUFFER_NAMES);"},
+      {"rowwise_groups", Edit::offset, "const IDX j = mine + u * 16;\n    values[u] = CLUTCH_HELD_ROW",
+       "const IDX j = mine + u * 15;\n    values[u] = CLUTCH_HELD_ROW"},
       {"rowwise_groups", Edit::stride, "offset[k] += place * stride[k][d];", "offset[k] += place * stride[0][d];"},
       {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
