@@ -305,8 +305,9 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     if (p.b_quads || p.a_quads) d.set("CLUTCH_B_BYTES", bits(p.b) / 8);
     if (p.out_quads)
       d.set_text("OUT_NAME", name(p.output)).set_type("OUT_TYPE", p.output == DType::f64 ? DType::f64 : DType::f32).set("CLUTCH_OUT_BYTES", bits(p.output) / 8);
-    // With more registers a compute unit would hold half as many groups: of the largest tile one alone, whose items all wait at the same barriers.
-    if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : 64;
+    // With more registers a compute unit would hold half as many groups: of the largest tile one alone, whose items all wait at the same barriers. Addresses of
+    // the smallest, of which a unit seldom has as many as it holds, do not all fit into 64.
+    if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : p.tile == kMatmulTiles.back().size ? 72 : 64;
   }
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));
