@@ -244,7 +244,7 @@ class PickleReader {
       case 'r': put(little_endian(4)); break;
       case 'h': get(byte()); break;
       case 'j': get(little_endian(4)); break;
-      default: refuse(fmt::format("a snapshot must have no opcode 0x{:02x}", code));
+      default: refuse(fmt::format("a pickle of plain values must have no opcode 0x{:02x}", code));
     }
   }
 

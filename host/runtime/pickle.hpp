@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Python's pickles, as far as snapshots of memory need them: written with the opcodes that every reader of these knows (protocol 2), read from protocols 2
+// Python's pickles, as far as snapshots of memory and dumps of flight recorders need them: written with the opcodes that every reader of these knows (protocol 2), read from protocols 2
 // to 5. https://docs.python.org/3/library/pickletools.html
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +28,10 @@ class PickleWriter {
   void integer(std::int64_t value);
   void integer(std::uint64_t value);
   void number(double value);
+  void none() {
+    bytes_ += 'N';
+    ended();
+  }
   void boolean(bool value) {
     bytes_ += value ? '\x88' : '\x89';
     ended();
@@ -90,7 +94,7 @@ class PickleValue {
   std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<std::string>, std::shared_ptr<Container>> value_;
 };
 
-/// Reads a pickle. Errors: io if it is not one, is cut off, or has what snapshots never have, such as objects of classes.
+/// Reads a pickle. Errors: io if it is not one, is cut off, or has what such files never have, such as objects of classes.
 PickleValue read_pickle(std::span<const std::byte> bytes, std::string_view op);
 
 }}}  // namespace clutch::v0::detail
