@@ -34,8 +34,8 @@ constexpr std::int64_t kMostRanks = 1 << 20;
 
 /// PyTorch's names of dtypes, by number; empty where it has none.
 constexpr std::array<std::string_view, kDTypeCount> kTorchDTypes{
-    "Double", "Float", "Half",  "BFloat16", "Float8_e4m3fn", "Float8_e5m2", "Float8_e8m0fnu", "",       "",      "Float4_e2m1fn_x2", "Char",
-    "Byte",   "Short", "Int",   "Long",     "Bool",          "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64"};
+    "Double", "Float", "Half", "BFloat16", "Float8_e4m3fn", "Float8_e5m2",   "Float8_e8m0fnu", "",       "",      "Float4_e2m1fn_x2", "Char", "Byte",
+    "Short",  "Int",   "Long", "Bool",     "ComplexFloat",  "ComplexDouble", "UInt16",         "UInt32", "UInt64"};
 
 std::string_view torch_dtype(const FlightTensors& tensors) {
   if (!tensors.dtype) return "Byte";
@@ -52,17 +52,17 @@ std::optional<DType> dtype_of(std::string_view text) {
 /// Ops of dumps that PyTorch wrote.
 std::optional<FlightOp> op_of_torch(std::string_view torch) {
   constexpr std::array<std::pair<std::string_view, FlightOp>, 12> kOthers{{{"_all_gather_base", FlightOp::all_gather},
-                                                                          {"all_gather", FlightOp::all_gather},
-                                                                          {"_reduce_scatter_base", FlightOp::reduce_scatter},
-                                                                          {"reduce_scatter", FlightOp::reduce_scatter},
-                                                                          {"_broadcast_oop", FlightOp::broadcast},
-                                                                          {"_reduce_oop", FlightOp::reduce},
-                                                                          {"all_to_all_v_single", FlightOp::all_to_all_v},
-                                                                          {"all_to_all", FlightOp::all_to_all_v},
-                                                                          {"all_reduce_barrier", FlightOp::barrier},
-                                                                          {"ALLGATHER_coalesced", FlightOp::all_gather_coalesced},
-                                                                          {"REDUCE_SCATTER_coalesced", FlightOp::reduce_scatter_coalesced},
-                                                                          {"all_reduce_sparse", FlightOp::all_reduce}}};
+                                                                           {"all_gather", FlightOp::all_gather},
+                                                                           {"_reduce_scatter_base", FlightOp::reduce_scatter},
+                                                                           {"reduce_scatter", FlightOp::reduce_scatter},
+                                                                           {"_broadcast_oop", FlightOp::broadcast},
+                                                                           {"_reduce_oop", FlightOp::reduce},
+                                                                           {"all_to_all_v_single", FlightOp::all_to_all_v},
+                                                                           {"all_to_all", FlightOp::all_to_all_v},
+                                                                           {"all_reduce_barrier", FlightOp::barrier},
+                                                                           {"ALLGATHER_coalesced", FlightOp::all_gather_coalesced},
+                                                                           {"REDUCE_SCATTER_coalesced", FlightOp::reduce_scatter_coalesced},
+                                                                           {"all_reduce_sparse", FlightOp::all_reduce}}};
   for (const auto& [name, op] : kOthers)
     if (name == torch) return op;
   for (int i = 0; i < kFlightOpCount; ++i)
@@ -277,8 +277,10 @@ class TorchWriter {
     text("state", torch_state(r));
     auto time = [&](std::string_view key, std::int64_t value, bool is_there) {
       p_.text(key);
-      if (is_there) p_.integer(value);
-      else p_.none();
+      if (is_there)
+        p_.integer(value);
+      else
+        p_.none();
     };
     time("time_discovered_started_ns", r.started_ns, r.started_ns != 0);
     time("time_discovered_completed_ns", r.completed_ns, r.state == FlightState::completed);
@@ -308,6 +310,14 @@ class TorchWriter {
     }
     if (r.batch != 0) integer("clutch_batch", static_cast<std::int64_t>(r.batch));
     if (!r.why.empty()) text("clutch_why", r.why);
+    if (r.in.is_total || r.out.is_total) {
+      // A list of in and out: number of tensors, hash of their sizes; 0 where the sizes are no total.
+      p_.text("clutch_totals");
+      p_.begin_list();
+      for (const FlightTensors* side : {&r.in, &r.out})
+        p_.integer(static_cast<std::int64_t>(side->is_total ? side->count : 0)), p_.integer(side->is_total ? side->hash : 0);
+      p_.end_list();
+    }
     p_.end_dict();
   }
 
@@ -350,8 +360,10 @@ std::vector<std::int32_t> ranks_of(std::string_view text) {
     if (error != std::errc() || rank < 0 || rank >= kMostRanks) fail();
     ranks.push_back(rank);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (text.starts_with(", ")) text.remove_prefix(2);
-    else if (!text.empty()) fail();
+    if (text.starts_with(", "))
+      text.remove_prefix(2);
+    else if (!text.empty())
+      fail();
   }
   std::vector<std::int32_t> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
@@ -453,9 +465,10 @@ class TorchReader {
     const std::int64_t seq = integer_of(e["collective_seq_id"], "collective_seq_id", 0, kLargest);
     r.op_id = static_cast<std::uint64_t>(integer_or(e["op_id"], "op_id", 0, 0, kLargest));
     if (is_p2p) {
-      r.tag = static_cast<std::int32_t>(integer_or(e["clutch_tag"], "clutch_tag", 0, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
+      r.tag = static_cast<std::int32_t>(
+          integer_or(e["clutch_tag"], "clutch_tag", 0, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
       r.peer = static_cast<std::int32_t>(e["clutch_peer"].is_none() ? peer(whole, r.op == FlightOp::send, ranks)
-                                                                   : integer_of(e["clutch_peer"], "clutch_peer", 0, ranks - 1));
+                                                                    : integer_of(e["clutch_peer"], "clutch_peer", 0, ranks - 1));
       // PyTorch's own have no number that both ranks know: the messages of a way are counted.
       auto& count = messages_[{r.group, r.peer, r.op, r.tag}];
       ++count;
@@ -465,6 +478,15 @@ class TorchReader {
     }
     r.in = tensors_of(e["input_sizes"], e["input_dtypes"]);
     r.out = tensors_of(e["output_sizes"], e["output_dtypes"]);
+    if (const PickleValue::List* totals = e["clutch_totals"].list()) {
+      if (totals->size() != 4) refuse(fmt::format("clutch_totals must be four numbers, got {}", totals->size()));
+      for (const std::size_t i : {0, 1}) {
+        FlightTensors& side = i == 0 ? r.in : r.out;
+        const std::int64_t count = integer_of((*totals)[2 * i], "a number of tensors", 0, 0xffff);
+        if (count == 0 || side.sizes.size() != 1) continue;
+        side.is_total = true, side.count = static_cast<std::uint32_t>(count), side.hash = (*totals)[2 * i + 1].whole(0);
+      }
+    }
     const std::string* own_state = e["clutch_state"].text();
     const std::optional<FlightState> state = flight_state(own_state ? *own_state : text_of(e["state"], "state"));
     if (!state) refuse("state must be scheduled, started or completed, got another text");
@@ -710,7 +732,8 @@ FlightImage image_of_json(std::string_view text) {
       std::set<std::int32_t> different;
       if (!ranks.is_array()) refuse("ranks must be a list or null, got another thing");
       for (const Json& rank : ranks) {
-        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() >= static_cast<std::uint64_t>(image.world_size) || !different.insert(rank.get<std::int32_t>()).second)
+        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() >= static_cast<std::uint64_t>(image.world_size) ||
+            !different.insert(rank.get<std::int32_t>()).second)
           refuse("ranks must be different ones of the world, got another thing");
         group.ranks.push_back(rank.get<std::int32_t>());
       }
@@ -790,15 +813,19 @@ FlightImage read_flight(const std::filesystem::path& file) {
     }
   }
   if (kind == Kind::ring) return FlightRing::read(file);
+  // Who wrote a dump chose its time: what is not in it is missing.
+  auto final = [](FlightImage image) {
+    image.taken_ns = 0;
+    return image;
+  };
   try {
-    if (kind == Kind::json) return image_of_json(text);
+    if (kind == Kind::json) return final(image_of_json(text));
     const std::string stem = file.filename().string();
     const std::size_t digits = stem.find_last_not_of("0123456789") + 1;
     std::int32_t rank = 0;
     const auto [end, error] = std::from_chars(stem.data() + digits, stem.data() + stem.size(), rank);
     if (error != std::errc() || rank >= kMostRanks) rank = -1;
-    FlightImage image = image_of_torch_pickle(std::as_bytes(std::span(text)), std::max(rank, 0));
-    return image;
+    return final(image_of_torch_pickle(std::as_bytes(std::span(text)), std::max(rank, 0)));
   } catch (const Error& e) {
     throw Error(e.code(), kOp, fmt::format("{}: {}", path, e.message()));
   }
@@ -840,16 +867,18 @@ std::vector<FlightImage> aligned(std::vector<FlightImage> images) {
       if (match == FlightOpInfo::Match::pair && r.peer >= 0) note(messages[way_of(i, r, group)], r.op == FlightOp::send ? 0 : 1, r.p2p_seq);
     }
   }
-  // Where nothing was lost all is compared from the begin; where a ring went around, from the first that it has; and what others have done of which it has nothing,
-  // not at all.
+  // Where nothing was lost all is compared from the begin; where a ring went around, from the first that it has; and what others have done of which it has
+  // nothing, not at all.
   struct From {
     std::uint64_t first = 0;
     bool has_all = true;
     void rank(const Firsts& firsts, const std::set<std::int32_t>& lost, std::int32_t rank, std::int32_t key) {
       if (!lost.contains(rank)) return;
       const auto at = firsts.find(key);
-      if (at == firsts.end()) has_all = false;
-      else first = std::max(first, at->second);
+      if (at == firsts.end())
+        has_all = false;
+      else
+        first = std::max(first, at->second);
     }
     bool keeps(std::uint64_t number, const FlightRecord& r) const { return number >= first && (has_all || r.state != FlightState::completed); }
   };

@@ -12,8 +12,8 @@
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
-/// A dump in the encoding that the analyzer of PyTorch 2.12.1 was tried with; docs/flight.md has its table. It has no calls that the analyzer does not know, nor
-/// those of groups whose ranks are not known.
+/// A dump in the encoding that the analyzer of PyTorch 2.12.1 was tried with; docs/flight.md has its table. It has no calls that the analyzer does not know,
+/// nor those of groups whose ranks are not known.
 std::string torch_pickle_of(const FlightImage& image);
 /// All that an image has.
 std::string json_of(const FlightImage& image);

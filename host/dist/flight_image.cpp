@@ -64,7 +64,8 @@ std::size_t character(std::string_view text) {
   for (std::size_t i = 1; i < n; ++i)
     if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
   // Longer than need be, halves of a surrogate pair, above U+10FFFF.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
+    return 0;
   return n;
 }
 

@@ -20,8 +20,9 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 namespace {
 
-// The file: a page of header, groups, sources, records, each of whole words of 64 bits in the machine's byte order. An entry of the three tables begins with its
-// sequence word, which tells whether the rest is whole: (id << 8) | (changes << 2) | phase. A change takes the entry by exchange of that word, and gives it back.
+// The file: a page of header, groups, sources, records, each of whole words of 64 bits in the machine's byte order. An entry of the three tables begins with
+// its sequence word, which tells whether the rest is whole: (id << 8) | (changes << 2) | phase. A change takes the entry by exchange of that word, and gives it
+// back.
 
 constexpr std::uint64_t kMagic = 0x544847494c46'4c43ull;  // "CLFLIGHT" in the order of little-endian machines: on others it reads backwards, and is refused
 constexpr std::uint64_t kVersion = 1;
@@ -45,8 +46,8 @@ enum HeaderWord : std::size_t {
   h_real,
   h_clock_offset,
   h_closed,
-  h_host = 16,     ///< 64 bytes
-  h_library = 24,  ///< 64 bytes
+  h_host = 16,         ///< 64 bytes
+  h_library = 24,      ///< 64 bytes
   h_first_ticks = 32,  ///< the ticks that records have, and the steady clock, when the ring was made ...
   h_first_time,
   h_last_ticks,  ///< ... and a while ago: in turn this and the next pair, which h_last tells
@@ -115,9 +116,7 @@ constexpr std::uint64_t halves(std::uint32_t low, std::uint32_t high) { return l
 constexpr std::uint32_t low(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
 constexpr std::uint32_t high(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 
-std::int64_t now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+std::int64_t now() noexcept { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 /// What records have for a time: the processor's ticks, which take half as long to read as the steady clock, or that clock where there are none.
 std::uint64_t ticks([[maybe_unused]] bool has_ticks) noexcept {
 #ifdef __x86_64__
@@ -129,9 +128,7 @@ std::uint64_t ticks([[maybe_unused]] bool has_ticks) noexcept {
 /// Ticks after which the pair of clocks is read again: about a second.
 constexpr std::uint64_t kTicksBetweenPairs = 2'000'000'000;
 
-std::int64_t real_now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+std::int64_t real_now() noexcept { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 /// id % capacity: division of 32 bits takes half the time.
 std::size_t slot_of(std::uint64_t id, std::uint64_t capacity) noexcept {
@@ -239,9 +236,7 @@ struct FlightRing::Sources {
   std::array<std::atomic<std::uint64_t>, kSlots> keys{};
   std::array<std::atomic<std::uint32_t>, kSlots> entries{};
   std::mutex mutex;
-  static std::uint64_t key_of(const std::source_location& where) noexcept {
-    return reinterpret_cast<std::uintptr_t>(where.file_name()) << 16 ^ where.line();
-  }
+  static std::uint64_t key_of(const std::source_location& where) noexcept { return reinterpret_cast<std::uintptr_t>(where.file_name()) << 16 ^ where.line(); }
   static std::size_t slot_of(std::uint64_t key) noexcept { return (key * 0x9e3779b97f4a7c15ull) >> 53; }
 };
 
@@ -533,8 +528,8 @@ class RingReader {
     image_.capacity = header_[h_capacity];
     if (image_.capacity < 1 || image_.capacity > kMostRecords || header_[h_groups] != kGroups || header_[h_sources] != kSources ||
         header_[h_file_bytes] != file_bytes(image_.capacity) || bytes_ != file_bytes(image_.capacity))
-      refuse(fmt::format("a ring of {} records must have {} bytes, got {}", image_.capacity,
-                         image_.capacity <= kMostRecords ? file_bytes(image_.capacity) : 0, bytes_));
+      refuse(fmt::format("a ring of {} records must have {} bytes, got {}", image_.capacity, image_.capacity <= kMostRecords ? file_bytes(image_.capacity) : 0,
+                         bytes_));
     first_.resize((file_bytes(image_.capacity) - kHeaderBytes) / kWord);
     copy_(kHeaderBytes, first_);
     second_.resize(first_.size());
@@ -631,8 +626,7 @@ class RingReader {
       if (group.has_ranks && group.ranks.size() != size) refuse(fmt::format("group {} must have {} ranks, got {}", group.index, size, group.ranks.size()));
       std::vector<std::int32_t> sorted = group.ranks;
       std::sort(sorted.begin(), sorted.end());
-      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-        refuse(fmt::format("ranks of group {} must differ, got one twice", group.index));
+      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) refuse(fmt::format("ranks of group {} must differ, got one twice", group.index));
       image_.groups.push_back(std::move(group));
     }
     std::sort(image_.groups.begin(), image_.groups.end(), [](const FlightGroup& a, const FlightGroup& b) { return a.index < b.index; });
@@ -676,8 +670,9 @@ class RingReader {
   std::int64_t time(std::uint64_t tick) const {
     if (tick == 0) return 0;
     // From the last pair of clocks, so that the newest times, which count most, are the best.
-    return static_cast<std::int64_t>(last_time_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                                      std::clamp(static_cast<double>(static_cast<std::int64_t>(tick - last_ticks_)) * rate_, -4e18, 4e18))) +
+    return static_cast<std::int64_t>(last_time_ +
+                                     static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                         std::clamp(static_cast<double>(static_cast<std::int64_t>(tick - last_ticks_)) * rate_, -4e18, 4e18))) +
                                      shift_);
   }
 

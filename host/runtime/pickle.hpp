@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Python's pickles, as far as snapshots of memory and dumps of flight recorders need them: written with the opcodes that every reader of these knows (protocol 2), read from protocols 2
-// to 5. https://docs.python.org/3/library/pickletools.html
+// Python's pickles, as far as snapshots of memory and dumps of flight recorders need them: written with the opcodes that every reader of these knows (protocol
+// 2), read from protocols 2 to 5. https://docs.python.org/3/library/pickletools.html
 #include <cstddef>
 #include <cstdint>
 #include <memory>
