@@ -48,15 +48,11 @@ std::string say(const FlightTensors& tensors) {
   return text;
 }
 
-bool same_sizes(const FlightTensors& a, const FlightTensors& b) {
-  if (a.hash != 0 && b.hash != 0) return a.hash == b.hash;
-  return a.sizes == b.sizes && a.is_total == b.is_total;
-}
-
 /// What all ranks' calls of a number must have in common, but for the op: a kind of difference, and the value that is compared, as text.
 struct Trait {
   Kind kind;
   std::string value;
+  friend bool operator==(const Trait&, const Trait&) = default;
 };
 std::vector<Trait> traits_of(const FlightRecord& r) {
   const bool of_in = r.op != FlightOp::scatter && r.op != FlightOp::scatter_v,
@@ -121,6 +117,9 @@ class Analyzer {
     // By time, without a part that a cycle tells.
     auto& all = result_.findings;
     all.erase(std::remove_if(all.begin(), all.end(), [&](const FlightFinding& f) { return is_part_of_cycle(f); }), all.end());
+    // A process that waited for others when it ended did not end first.
+    for (FlightFinding& f : all)
+      if (f.kind == Kind::lost_process && edges_.contains(f.ranks.front())) f.time_ns = 0;
     std::stable_sort(all.begin(), all.end(), [](const FlightFinding& a, const FlightFinding& b) { return key(a) < key(b); });
     return std::move(result_);
   }
@@ -249,6 +248,8 @@ class Analyzer {
     return at == shift_.end() ? 0 : at->second;
   }
 
+  std::string title(std::int32_t group) const { return fmt::format("group {} of {}", of(group).name, say(of(group).ranks)); }
+
   /// The value that most ranks have; at a tie that of the lowest rank.
   template <class Value>
   static const Value& majority(const std::map<std::int32_t, Value>& values, bool& is_tie) {
@@ -278,9 +279,7 @@ class Analyzer {
       (value == right ? agreeing : f.culprits).push_back(rank);
     }
     f.time_ns = earliest(calls);
-    f.text = fmt::format("{} of ranks {}: call {} differs in its {}:", of(group).name, fmt::join(of(group).ranks, ", "), seq, name(kind));
-    if (of(group).ranks.size() > 16)
-      f.text = fmt::format("{} of {} ranks: call {} differs in its {}:", of(group).name, of(group).ranks.size(), seq, name(kind));
+    f.text = fmt::format("{}: call {} differs in its {}:", title(group), seq, kind == Kind::reduce ? "reduce op" : name(kind));
     // Each value once, with its ranks.
     std::map<Value, Ranks> by_value;
     for (const auto& [rank, value] : values) by_value[value].push_back(rank);
@@ -313,7 +312,7 @@ class Analyzer {
       for (; same < 8; ++same) {
         const FlightRecord *a = call_of(rank, of_rank + static_cast<std::uint64_t>(same)), *b = call_of(right, of_right + static_cast<std::uint64_t>(same));
         if (!a || !b) break;
-        if (a->op != b->op || a->reduce != b->reduce || !same_sizes(a->in, b->in)) return false;
+        if (a->op != b->op || traits_of(*a) != traits_of(*b)) return false;
       }
       return same > 0;
     };
@@ -333,7 +332,7 @@ class Analyzer {
     std::set<std::int32_t> gone;  // ranks of which it was said that they did not come
     for (const auto& [seq, calls] : calls_[static_cast<std::size_t>(number)]) {
       if (found >= options_.most_of_group) {
-        result_.notes.push_back(fmt::format("{}: calls from {} on are left out after {} findings", group.name, seq, found));
+        result_.notes.push_back(fmt::format("{}: calls from {} on are left out after {} findings", title(number), seq, found));
         return;
       }
       ++result_.calls;
@@ -362,8 +361,8 @@ class Analyzer {
         gone.insert(missing.begin(), missing.end());
         ++found;
       } else if (!absent.empty() && waits && gone.empty()) {
-        result_.notes.push_back(
-            fmt::format("{}: call {} is not done, and {} may not have come: there is no file of {}", group.name, seq, say(absent), verb(absent, "it", "them")));
+        result_.notes.push_back(fmt::format("{}: call {} is not done, and {} may not have come: there is no file of {}", title(number), seq, say(absent),
+                                            verb(absent, "it", "them")));
         return;
       } else if (gone.empty() && calls.size() == group.ranks.size()) {
         if (states(number, seq, calls)) ++found;
@@ -378,7 +377,7 @@ class Analyzer {
     f.culprits = missing, f.ranks = group.ranks, f.time_ns = earliest(calls);
     Ranks there;
     for (const auto& [rank, call] : calls) there.push_back(rank);
-    f.text = fmt::format("{}: {} {} not made call {}: {} called {}", group.name, say(missing), verb(missing, "has", "have"), seq, say(there),
+    f.text = fmt::format("{}: {} {} not made call {}: {} called {}", title(number), say(missing), verb(missing, "has", "have"), seq, say(there),
                          describe(*calls.begin()->second.record));
     for (const std::int32_t rank : missing) {
       const std::size_t image = image_of_.at(rank);
@@ -420,7 +419,7 @@ class Analyzer {
       }
       if (fault.empty()) continue;
       f.culprits.push_back(rank);
-      if (f.text.empty()) f.text = fmt::format("{}: call {} of rank {}, {}: {}", of(number).name, seq, rank, describe(*call.record), fault);
+      if (f.text.empty()) f.text = fmt::format("{}: call {} of rank {}, {}: {}", title(number), seq, rank, describe(*call.record), fault);
     }
     if (op == FlightOp::all_to_all_v && calls.size() == n) {
       std::int64_t in = 0, out = 0;
@@ -432,7 +431,7 @@ class Analyzer {
         if (each.size() < 2000) each += fmt::format("\n    rank {}: {}", rank, describe(*call.record));
       }
       if (in != out)
-        f.text = fmt::format("{}: call {}, all_to_all_v: all ranks' inputs have {} elements, their outputs {}{}", of(number).name, seq, in, out, each);
+        f.text = fmt::format("{}: call {}, all_to_all_v: all ranks' inputs have {} elements, their outputs {}{}", title(number), seq, in, out, each);
     }
     if (f.text.empty()) return false;
     result_.findings.push_back(std::move(f));
@@ -453,7 +452,7 @@ class Analyzer {
     const FlightRecord& first = *calls.begin()->second.record;
     const bool joins = info(first.op).joins;
     if (least == most || !joins) {
-      if (result_.notes.size() < 100) result_.notes.push_back(fmt::format("{}: call {} is not done: {}", of(number).name, seq, describe(first)));
+      if (result_.notes.size() < 100) result_.notes.push_back(fmt::format("{}: call {} is not done: {}", title(number), seq, describe(first)));
       return false;
     }
     FlightFinding f;
@@ -465,7 +464,7 @@ class Analyzer {
       if (state == least) f.culprits.push_back(rank);
       by_state[state].push_back(rank);
     }
-    f.text = fmt::format("{}: call {}, {}, is not as far on all ranks:", of(number).name, seq, info(first.op).name);
+    f.text = fmt::format("{}: call {}, {}, is not as far on all ranks:", title(number), seq, info(first.op).name);
     for (const auto& [state, ranks] : by_state)
       f.text += fmt::format("\n    {}: {}, {}", say(ranks), name(static_cast<FlightState>(state)), describe(*calls.at(ranks.front()).record));
     result_.findings.push_back(std::move(f));
@@ -482,7 +481,7 @@ class Analyzer {
         FlightFinding f;
         f.group = of(way.group).name, f.seq = seq, f.ranks = {way.from, way.to};
         const std::string which =
-            fmt::format("{}: message {} of rank {} to rank {}{}", f.group, seq, way.from, way.to, way.tag == 0 ? "" : fmt::format(", tag {}", way.tag));
+            fmt::format("group {}: message {} of rank {} to rank {}{}", f.group, seq, way.from, way.to, way.tag == 0 ? "" : fmt::format(", tag {}", way.tag));
         if (message.send && message.recv) {
           const FlightRecord &s = *message.send->record, &r = *message.recv->record;
           const std::int64_t sent = elements_of(s.in.sizes), wanted = elements_of(r.out.sizes);
@@ -639,6 +638,13 @@ class Analyzer {
 
 std::string_view name(FlightFinding::Kind kind) noexcept { return kKinds[static_cast<std::size_t>(kind)]; }
 
+/// "train::step" of "void train::step(int)".
+static std::string_view short_name(std::string_view function) {
+  function = function.substr(0, function.find('('));
+  const std::size_t space = function.rfind(' ');
+  return space == std::string_view::npos ? function : function.substr(space + 1);
+}
+
 std::string describe(const FlightRecord& r) {
   std::string text(info(r.op).name);
   if (r.reduce != FlightReduce::none) text += fmt::format(" {}", name(r.reduce));
@@ -646,11 +652,12 @@ std::string describe(const FlightRecord& r) {
   if (!in.empty()) text += " of " + in;
   if (!out.empty() && out != in) text += " to " + out;
   if (r.root >= 0) text += fmt::format(", root {}", r.root);
-  if (r.peer >= 0) text += fmt::format(", {} {}", r.op == FlightOp::recv || r.op == FlightOp::get || r.op == FlightOp::wait_signal ? "from" : "to", r.peer);
+  if (r.peer >= 0)
+    text += fmt::format(", {} {} of the group", r.op == FlightOp::recv || r.op == FlightOp::get || r.op == FlightOp::wait_signal ? "from" : "to", r.peer);
   if (r.tag != 0) text += fmt::format(", tag {}", r.tag);
   text += fmt::format(", {}", name(r.state));
   if (r.line != 0) text += fmt::format(", at {}:{}", r.file.empty() ? "?" : r.file, r.line);
-  if (!r.function.empty()) text += fmt::format(" ({})", r.function);
+  if (const std::string_view function = short_name(r.function); !function.empty()) text += fmt::format(" ({})", function);
   return text;
 }
 

@@ -95,7 +95,14 @@ Written written(const FlightRecord& r, std::int32_t rank_in_group) {
     case FlightOp::scatter_v: return {none, none};
     case FlightOp::send: return {r.in.sizes, {}};
     case FlightOp::recv: return {{}, r.out.sizes};
-    default: return {r.in.sizes, r.out.sizes};
+    // The root alone has an output, or its input alone.
+    case FlightOp::reduce: return {r.in.sizes, r.in.sizes};
+    case FlightOp::broadcast: {
+      const FlightSizes& all = r.out.sizes.empty() ? r.in.sizes : r.out.sizes;
+      return {all, all};
+    }
+    // A side without tensors would end the analyzer.
+    default: return {r.in.sizes.empty() ? none : r.in.sizes, r.out.sizes.empty() ? none : r.out.sizes};
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what PyTorch's analyzer reads, for tests/flight_by_torch/run: a folder of dumps for each fault of the made-up program, one of rings that went around, and
-// rings of four processes of which one was killed.
-// Use: flight_dumps FOLDER
+// Writes what PyTorch's analyzer reads, for tests/flight_by_torch/run: a folder of dumps for each fault of the made-up program, one of rings that went around,
+// and rings of four processes of which one was killed. Use: flight_dumps FOLDER
 #include "dist/flight_dump.hpp"
 #include "dist/flight_program.hpp"
 

@@ -39,7 +39,8 @@ class FlightCaller {
     dist::detail::FlightCall call;
     call.p2p_seq = ++messages_[{how.group, peer, tag, sends}];
     call.group = how.group, call.peer = peer, call.tag = tag, call.batch = batch;
-    return record(call, sends ? dist::detail::FlightOp::send : dist::detail::FlightOp::recv, sends ? dist::detail::FlightSizes{sizes} : dist::detail::FlightSizes{},
+    return record(call, sends ? dist::detail::FlightOp::send : dist::detail::FlightOp::recv,
+                  sends ? dist::detail::FlightSizes{sizes} : dist::detail::FlightSizes{},
                   sends ? dist::detail::FlightSizes{} : dist::detail::FlightSizes{sizes}, how, where);
   }
   /// A call that no other rank makes, too: it has no number.
@@ -75,8 +76,9 @@ class FlightCaller {
 };
 
 /// What one rank does wrong.
-inline constexpr std::array<const char*, 20> kFlightFaults{"none",     "message",  "group_missing", "totals",  "late",       "sizes",     "op",    "dtype",   "state",  "left_out",
-                                                           "put_in",   "reduce",   "root",          "own_size", "cycle",     "two_groups", "alone", "failed",  "timed_out", "list"};
+inline constexpr std::array<const char*, 20> kFlightFaults{"none",  "message",    "group_missing", "totals", "late",      "sizes", "op",
+                                                           "dtype", "state",      "left_out",      "put_in", "reduce",    "root",  "own_size",
+                                                           "cycle", "two_groups", "alone",         "failed", "timed_out", "list"};
 
 /// All calls of one rank of four.
 inline void flight_program(const std::string& fault, FlightCaller& f) {
@@ -91,7 +93,7 @@ inline void flight_program(const std::string& fault, FlightCaller& f) {
   const How plain{}, sum{.reduce = FlightReduce::sum};
   f.call(is("op", 2) ? FlightOp::broadcast : FlightOp::all_reduce, {{is("sizes", 1) ? 512 : 1024}}, {{is("sizes", 1) ? 512 : 1024}},
          {.root = is("op", 2) ? 0 : -1,
-          .reduce = is("op", 2) ? FlightReduce::none
+          .reduce = is("op", 2)       ? FlightReduce::none
                     : is("reduce", 3) ? FlightReduce::max
                                       : FlightReduce::sum,
           .dtype = is("dtype", 0) ? DType::f16 : DType::f32,
@@ -132,8 +134,10 @@ inline void flight_program(const std::string& fault, FlightCaller& f) {
   // Around the world: rank r sends to r + 1, even ranks first; two tags, of which the second comes first to the receiver.
   for (const int tag : {7, 5}) {
     const std::int32_t to = (rank + 1) % 4, from = (rank + 3) % 4;
-    if (rank % 2 == 0) f.message(true, to, {3, 4}, plain, tag), f.message(false, from, {3, 4}, plain, 12 - tag);
-    else f.message(false, from, {3, 4}, plain, 12 - tag), f.message(true, to, {3, 4}, plain, tag);
+    if (rank % 2 == 0)
+      f.message(true, to, {3, 4}, plain, tag), f.message(false, from, {3, 4}, plain, 12 - tag);
+    else
+      f.message(false, from, {3, 4}, plain, 12 - tag), f.message(true, to, {3, 4}, plain, tag);
   }
   f.message(true, rank, {2}, plain), f.message(false, rank, {2}, plain);  // to itself
   if (rank == 1) {
