@@ -70,7 +70,7 @@ struct FlightAnalysisOptions {
 /// Errors: invalid_argument for no images or two of one rank.
 FlightAnalysis analyze(std::vector<FlightImage> images, const FlightAnalysisOptions& options = {});
 
-/// A call in a line: "all_reduce sum of f32 [8, 4], started, at train.cpp:31 (step)".
+/// A call in a line: "all_reduce sum of f32 [8, 4], started, at train.cc:31 (step)".
 std::string describe(const FlightRecord& record);
 
 }}}}  // namespace clutch::v0::dist::detail

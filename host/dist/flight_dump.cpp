@@ -107,10 +107,10 @@ Written written(const FlightRecord& r, std::int32_t rank_in_group) {
 }
 
 /// The pair of ranks of a message, as a group of PyTorch's analyzer: in a group of more ranks a lone send is one that others did not join.
-struct Pair {
+struct RankPair {
   std::uint32_t group = 0;
   std::int32_t low = 0, high = 0;  ///< ranks of the group, by their rank in the world
-  friend auto operator<=>(const Pair&, const Pair&) = default;
+  friend auto operator<=>(const RankPair&, const RankPair&) = default;
 };
 
 std::int32_t rank_in(const FlightGroup& group, std::int32_t rank) {
@@ -186,12 +186,12 @@ class TorchWriter {
     }
   }
 
-  Pair pair_of(const FlightRecord& r, const FlightGroup& group, std::int32_t me) const {
+  RankPair pair_of(const FlightRecord& r, const FlightGroup& group, std::int32_t me) const {
     const bool is_low = group.ranks[static_cast<std::size_t>(me)] <= group.ranks[static_cast<std::size_t>(r.peer)];
     return {r.group, is_low ? me : r.peer, is_low ? r.peer : me};
   }
-  std::string name_of(const Pair& pair) const { return fmt::format("{}:p2p:{}-{}", image_.group(pair.group)->name, pair.low, pair.high); }
-  std::vector<std::int32_t> ranks_of(const Pair& pair) const {
+  std::string name_of(const RankPair& pair) const { return fmt::format("{}:p2p:{}-{}", image_.group(pair.group)->name, pair.low, pair.high); }
+  std::vector<std::int32_t> ranks_of(const RankPair& pair) const {
     const FlightGroup& group = *image_.group(pair.group);
     const std::int32_t low = group.ranks[static_cast<std::size_t>(pair.low)], high = group.ranks[static_cast<std::size_t>(pair.high)];
     if (low == high) return {low};
@@ -251,7 +251,7 @@ class TorchWriter {
     std::string group_name = group.name, description = group.description, profiling = fmt::format("gloo:{}", info(r.op).torch_name);
     std::int64_t pg = r.group, seq = static_cast<std::int64_t>(r.collective_seq), p2p_seq = 0;
     if (is_p2p) {
-      const Pair pair = pair_of(r, group, me);
+      const RankPair pair = pair_of(r, group, me);
       const bool sends = r.op == FlightOp::send, is_low = me == pair.low, from_low = sends == is_low;
       const int mine = is_low ? 0 : 1, other = pair.low == pair.high ? 0 : 1 - mine;
       group_name = name_of(pair), description = "p2p";
@@ -331,7 +331,7 @@ class TorchWriter {
   const FlightImage& image_;
   PickleWriter p_;
   std::vector<const FlightRecord*> chosen_;
-  std::map<Pair, std::uint32_t> pairs_;
+  std::map<RankPair, std::uint32_t> pairs_;
 };
 
 // ---- Reading pickles
