@@ -133,7 +133,7 @@ class Analyzer {
   using Calls = std::map<std::int32_t, Call>;  ///< by rank of the world
   struct Way {
     std::int32_t group, from, to, tag;
-    auto operator<=>(const Way&) const = default;
+    friend bool operator<(const Way& a, const Way& b) { return std::tie(a.group, a.from, a.to, a.tag) < std::tie(b.group, b.from, b.to, b.tag); }
   };
   struct Message {
     std::optional<Call> send, recv;
@@ -494,19 +494,20 @@ class Analyzer {
           f.text = fmt::format("{}: the two differ in {}\n    rank {}: {}\n    rank {}: {}", which, sent == wanted ? "dtype" : "sizes", way.from, describe(s),
                                way.to, describe(r));
         } else {
-          const Call& call = message.send ? *message.send : *message.recv;
-          const std::int32_t me = message.send ? way.from : way.to, other = message.send ? way.to : way.from;
+          const bool sends = message.send.has_value();
+          const Call& call = sends ? *message.send : *message.recv;
+          const std::int32_t me = sends ? way.from : way.to, other = sends ? way.to : way.from;
           const auto image = image_of_.find(other);
           if (image == image_of_.end() || is_fresh(image->second, call.record->created_ns)) continue;
-          if (message.send && from_any_.contains({way.group, way.to, way.tag})) continue;
+          if (sends && from_any_.contains({way.group, way.to, way.tag})) continue;
           f.kind = Kind::unmatched, f.time_ns = call.record->created_ns, f.culprits = {other};
           if (!is_over(*call.record)) edges_[me].push_back({other, call.record});
-          f.text = fmt::format("{}: rank {} called {}, and rank {} has no {} for it; {}", which, me, describe(*call.record), other,
-                               message.send ? "recv" : "send", last_of(image->second));
+          f.text = fmt::format("{}: rank {} called {}, and rank {} has no {} for it; {}", which, me, describe(*call.record), other, sends ? "recv" : "send",
+                               last_of(image->second));
           for (auto at = ways_.lower_bound({way.group, way.from, way.to, std::numeric_limits<std::int32_t>::min()});
                at != ways_.end() && at->first.group == way.group && at->first.from == way.from && at->first.to == way.to; ++at) {
             const bool waits = at->first.tag != way.tag && std::any_of(at->second.begin(), at->second.end(), [&](const auto& m) {
-                                 return message.send ? m.second.recv && !m.second.send : m.second.send && !m.second.recv;
+                                 return sends ? m.second.recv && !m.second.send : m.second.send && !m.second.recv;
                                });
             if (waits) f.text += fmt::format("\n    rank {} has one of tag {}", other, at->first.tag);
           }

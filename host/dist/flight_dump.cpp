@@ -110,7 +110,7 @@ Written written(const FlightRecord& r, std::int32_t rank_in_group) {
 struct RankPair {
   std::uint32_t group = 0;
   std::int32_t low = 0, high = 0;  ///< ranks of the group, by their rank in the world
-  friend auto operator<=>(const RankPair&, const RankPair&) = default;
+  friend bool operator<(const RankPair& a, const RankPair& b) { return std::tie(a.group, a.low, a.high) < std::tie(b.group, b.low, b.high); }
 };
 
 std::int32_t rank_in(const FlightGroup& group, std::int32_t rank) {
@@ -848,7 +848,7 @@ std::vector<FlightImage> aligned(std::vector<FlightImage> images) {
   // What numbers begin with, for each rank of a group, and for the sender (0) and the receiver (1) of a way.
   struct Way {
     std::int32_t group, from, to, tag;
-    auto operator<=>(const Way&) const = default;
+    bool operator<(const Way& b) const { return std::tie(group, from, to, tag) < std::tie(b.group, b.from, b.to, b.tag); }
   };
   using Firsts = std::map<std::int32_t, std::uint64_t>;
   std::vector<Firsts> collectives(groups.all().size());

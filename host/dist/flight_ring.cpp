@@ -236,7 +236,7 @@ struct FlightRing::Sources {
   std::array<std::atomic<std::uint64_t>, kSlots> keys{};
   std::array<std::atomic<std::uint32_t>, kSlots> entries{};
   std::mutex mutex;
-  static std::uint64_t key_of(const std::source_location& where) noexcept { return reinterpret_cast<std::uintptr_t>(where.file_name()) << 16 ^ where.line(); }
+  static std::uint64_t key_of(const FlightPlace& where) noexcept { return reinterpret_cast<std::uintptr_t>(where.file) << 16 ^ where.line; }
   static std::size_t slot_of(std::uint64_t key) noexcept { return (key * 0x9e3779b97f4a7c15ull) >> 53; }
 };
 
@@ -337,7 +337,7 @@ void FlightRing::group(std::uint32_t index, std::string_view name, std::string_v
   if (place == used) word(h_groups_used * kWord).store(used + 1, std::memory_order_release);
 }
 
-std::uint32_t FlightRing::source_of(const std::source_location& where) noexcept {
+std::uint32_t FlightRing::source_of(const FlightPlace& where) noexcept {
   const std::uint64_t key = Sources::key_of(where);
   const std::size_t slot = Sources::slot_of(key);
   for (std::size_t i = 0; i < Sources::kProbes; ++i) {
@@ -348,13 +348,13 @@ std::uint32_t FlightRing::source_of(const std::source_location& where) noexcept 
   }
   // The first call from there.
   std::lock_guard lock(sources_->mutex);
-  const auto file = words_of<kTextBytes>(where.file_name(), true);
-  const auto function = words_of<kTextBytes>(where.function_name());
+  const auto file = words_of<kTextBytes>(where.file, true);
+  const auto function = words_of<kTextBytes>(where.function);
   const std::uint64_t used = word(h_sources_used * kWord).load(std::memory_order_relaxed);
   auto at_of = [](std::uint64_t i) { return kSourcesAt + i * kSourceWords * kWord; };
   std::uint64_t entry = 0;
   for (; entry < used; ++entry) {
-    bool same = word(at_of(entry) + s_line * kWord).load(std::memory_order_relaxed) == where.line();
+    bool same = word(at_of(entry) + s_line * kWord).load(std::memory_order_relaxed) == where.line;
     for (std::size_t i = 0; same && i < file.size(); ++i) same = word(at_of(entry) + (s_file + i) * kWord).load(std::memory_order_relaxed) == file[i];
     if (same) break;
   }
@@ -363,7 +363,7 @@ std::uint32_t FlightRing::source_of(const std::source_location& where) noexcept 
     const std::size_t at = at_of(entry);
     auto set = [&](std::size_t i, std::uint64_t value) { word(at + i * kWord).store(value, std::memory_order_release); };
     set(s_sequence, sequence_of(entry, 0, p_writing));
-    set(s_line, where.line());
+    set(s_line, where.line);
     for (std::size_t i = 0; i < file.size(); ++i) set(s_file + i, file[i]), set(s_function + i, function[i]);
     set(s_sequence, sequence_of(entry, 0, p_whole));
     word(h_sources_used * kWord).store(used + 1, std::memory_order_release);
@@ -450,7 +450,7 @@ std::uint64_t FlightRing::begin(const FlightCall& call) noexcept {
   set(r_group, halves(call.group, source));
   set(r_kinds, kinds);
   set(r_root, halves(static_cast<std::uint32_t>(call.root), static_cast<std::uint32_t>(call.peer)));
-  set(r_tag, halves(static_cast<std::uint32_t>(call.tag), call.where.line()));
+  set(r_tag, halves(static_cast<std::uint32_t>(call.tag), call.where.line));
   set(r_timeout, static_cast<std::uint64_t>(call.timeout_ms));
   set(r_in_hash, hash_tensors(call.in));
   set(r_out_hash, hash_tensors(call.out));

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <source_location>
 #include <span>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -18,6 +17,24 @@ struct FlightOptions {
   std::filesystem::path file;  ///< takes the place of one of that name; empty: memory of this process alone
   std::uint32_t records = 2000;
   int rank = 0, world_size = 1;
+};
+
+/// A place in the caller's source, as std::source_location, which clang 14 does not have, tells it; texts are kept for good.
+struct FlightPlace {
+  const char* file = "";
+  const char* function = "";
+  std::uint32_t line = 0;
+
+  constexpr FlightPlace() = default;
+  constexpr FlightPlace(const char* file_name, const char* function_name, std::uint32_t line_number)
+      : file(file_name), function(function_name), line(line_number) {}
+  template <class Location>
+  requires requires(const Location& l) { l.file_name(), l.function_name(), l.line(); }
+  constexpr FlightPlace(const Location& l) : file(l.file_name()), function(l.function_name()), line(l.line()) {}
+  static constexpr FlightPlace current(const char* file_name = __builtin_FILE(), const char* function_name = __builtin_FUNCTION(),
+                                       std::uint32_t line_number = __builtin_LINE()) {
+    return {file_name, function_name, line_number};
+  }
 };
 
 /// A call that begins. Spans are read during begin() alone.
@@ -33,7 +50,7 @@ struct FlightCall {
   FlightReduce reduce = FlightReduce::none;
   std::int32_t root = -1, peer = -1, tag = 0;
   std::int64_t timeout_ms = 0;
-  std::source_location where = std::source_location::current();
+  FlightPlace where = FlightPlace::current();
 };
 
 /// Records calls of any number of threads at a time. A call takes about 100 ns in all, no memory and no lock.
@@ -72,7 +89,7 @@ class FlightRing {
   using Word = std::atomic_ref<std::uint64_t>;
   struct Sources;
   Word word(std::size_t offset) const noexcept { return Word(reinterpret_cast<std::uint64_t*>(mapping_.memory() + offset)[0]); }
-  std::uint32_t source_of(const std::source_location& where) noexcept;
+  std::uint32_t source_of(const FlightPlace& where) noexcept;
   /// Notes how ticks and the steady clock stand.
   void read_clocks() noexcept;
   void end(std::uint64_t id, FlightState state, std::string_view why) noexcept;

@@ -27,7 +27,7 @@ class FlightCaller {
     dist::detail::FlightState state = dist::detail::FlightState::completed;
   };
   std::uint64_t call(dist::detail::FlightOp op, const dist::detail::FlightSizes& in, const dist::detail::FlightSizes& out, const How& how,
-                     std::source_location where = std::source_location::current()) {
+                     dist::detail::FlightPlace where = dist::detail::FlightPlace::current()) {
     dist::detail::FlightCall call;
     call.collective_seq = ++seq_[how.group];
     call.group = how.group, call.root = how.root, call.reduce = how.reduce;
@@ -35,7 +35,7 @@ class FlightCaller {
   }
   /// To or from `peer`, of the group's ranks.
   std::uint64_t message(bool sends, std::int32_t peer, const std::vector<std::int64_t>& sizes, const How& how, std::int32_t tag = 0, std::uint64_t batch = 0,
-                        std::source_location where = std::source_location::current()) {
+                        dist::detail::FlightPlace where = dist::detail::FlightPlace::current()) {
     dist::detail::FlightCall call;
     call.p2p_seq = ++messages_[{how.group, peer, tag, sends}];
     call.group = how.group, call.peer = peer, call.tag = tag, call.batch = batch;
@@ -45,7 +45,7 @@ class FlightCaller {
   }
   /// A call that no other rank makes, too: it has no number.
   std::uint64_t alone(dist::detail::FlightOp op, const dist::detail::FlightSizes& in, const dist::detail::FlightSizes& out, std::int32_t peer, const How& how,
-                      std::source_location where = std::source_location::current()) {
+                      dist::detail::FlightPlace where = dist::detail::FlightPlace::current()) {
     dist::detail::FlightCall call;
     call.group = how.group, call.peer = peer;
     return record(call, op, in, out, how, where);
@@ -54,7 +54,7 @@ class FlightCaller {
 
  private:
   std::uint64_t record(dist::detail::FlightCall& call, dist::detail::FlightOp op, const dist::detail::FlightSizes& in, const dist::detail::FlightSizes& out,
-                       const How& how, std::source_location where) {
+                       const How& how, dist::detail::FlightPlace where) {
     const std::vector<std::span<const std::int64_t>> ins(in.begin(), in.end()), outs(out.begin(), out.end());
     call.op = op, call.op_id = ++ops_;
     call.in = ins, call.out = outs, call.timeout_ms = 600000, call.where = where;

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <source_location>
 #include <string>
 #include <thread>
 
@@ -132,8 +133,8 @@ TEST_F(Flight, KeepsAllOfACall) {
     EXPECT_EQ(r.timeout_ms, 600000);
     EXPECT_GT(r.thread, 0u);
     EXPECT_TRUE(r.file.ends_with("tests/dist/flight_test.cpp")) << r.file;
-    EXPECT_EQ(r.line, call.where.line());
-    EXPECT_NE(r.function.find("KeepsAllOfACall"), std::string::npos) << r.function;
+    EXPECT_EQ(r.line, call.where.line);
+    EXPECT_EQ(r.function, "TestBody");
     const std::int64_t begun = std::chrono::duration_cast<std::chrono::nanoseconds>(before).count() + 1'000'000'000'000;
     EXPECT_NEAR(static_cast<double>(r.created_ns - begun), 0, 1e9);
     EXPECT_GE(r.started_ns, r.created_ns);
@@ -145,6 +146,15 @@ TEST_F(Flight, KeepsAllOfACall) {
     EXPECT_EQ(image.records[1].file, "");
   }
 }
+
+#ifdef __cpp_lib_source_location
+TEST_F(Flight, TakesTheStandardsPlaces) {
+  const FlightPlace place = std::source_location::current();
+  EXPECT_EQ(place.line, static_cast<std::uint32_t>(__LINE__ - 1));
+  EXPECT_TRUE(std::string_view(place.file).ends_with("flight_test.cpp"));
+  EXPECT_NE(std::string_view(place.function).find("TakesTheStandardsPlaces"), std::string_view::npos);
+}
+#endif
 
 TEST_F(Flight, SizesThatFillARecordBecomeATotal) {
   FlightRing ring({});
