@@ -49,20 +49,8 @@ class Writer {
   }
   void add(Place left, Place right, Place to, int blocks = 1) { put({.kind = StepKind::add, .blocks = blocks, .from = left, .with = right, .to = to}); }
 
-  /// to = the canonical sum of one block of each rank. Sums lie where their left operand was, if that is scratch memory.
-  template <class PlaceOf>
-  void sum_of_ranks(PlaceOf&& place_of, Place to) {
-    if (n_ == 1) return copy(place_of(0), to);
-    const std::int32_t left = left_of(n_);
-    auto sum = [&](Place a, Place b) {
-      const Place at = a.room == Room::scratch ? a : b.room == Room::scratch ? b : scratch();
-      add(a, b, at);
-      return at;
-    };
-    const Place of_left = canonical_sum<Place>(0, left, place_of, sum);
-    const Place of_right = canonical_sum<Place>(left, n_ - left, place_of, sum);
-    add(of_left, of_right, to);
-  }
+  /// to = the canonical sum of one block of each rank: of rank r block r behind `others`, of this one `own`.
+  void sum_of_ranks(Place others, Place own, Place to) { put({.kind = StepKind::sum, .peer = rank_, .blocks = n_, .from = others, .with = own, .to = to}); }
 
   Schedule take() { return std::move(schedule_); }
 
@@ -77,14 +65,13 @@ class Writer {
   Schedule schedule_;
 };
 
-/// Block `mine` of each rank's blocks comes here, and their sum goes to `to`. Round: one.
+/// Each rank's block for rank r goes to rank r, and what comes here is summed. Round: one.
 template <class BlockFor>
 void exchange_and_sum(Writer& w, BlockFor&& block_for, Place to) {
   const Place others = w.ranks() > 1 ? w.scratch(w.ranks()) : Place{};
-  auto of_rank = [&](int r) { return r == w.rank() ? Writer::input(block_for(r)) : Place{Room::scratch, others.block + r}; };
   w.to_others([&](int r) { w.send(r, Writer::input(block_for(r))); });
-  w.from_others([&](int r) { w.receive(r, of_rank(r)); });
-  w.sum_of_ranks(of_rank, to);
+  w.from_others([&](int r) { w.receive(r, {Room::scratch, others.block + r}); });
+  w.sum_of_ranks(others, Writer::input(block_for(w.rank())), to);
 }
 
 /// Sends `mine` to all, and receives theirs as output blocks.
@@ -228,13 +215,12 @@ Schedule schedule_of(const Problem& p, int rank) {
       break;
     case Collective::reduce:
       if (p.method == Method::one_shot) {
-        const Place others = is_root && p.ranks > 1 ? w.scratch(p.ranks) : Place{};
-        auto of_rank = [&](int r) { return r == rank ? Writer::input(0) : Place{Room::scratch, others.block + r}; };
         if (!is_root) {
           w.send(p.root, Writer::input(0));
         } else {
-          w.from_others([&](int r) { w.receive(r, of_rank(r)); });
-          w.sum_of_ranks(of_rank, Writer::output(0));
+          const Place others = p.ranks > 1 ? w.scratch(p.ranks) : Place{};
+          w.from_others([&](int r) { w.receive(r, {Room::scratch, others.block + r}); });
+          w.sum_of_ranks(others, Writer::input(0), Writer::output(0));
         }
       } else {
         const Place sum = tree_to_first(w);

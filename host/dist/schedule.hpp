@@ -31,18 +31,18 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-enum class StepKind : std::uint8_t { send, receive, copy, add };
+enum class StepKind : std::uint8_t { send, receive, copy, add, sum };
 
 /// Sends and receives of a round go on together; the round's copies and additions follow, in order, once they are done. Messages between two ranks arrive in
 /// the order in which they were sent.
 struct ScheduleStep {
   StepKind kind = StepKind::copy;
   std::int32_t round = 0;
-  std::int32_t peer = -1;   ///< of sends and receives
-  std::int32_t blocks = 1;  ///< neighbouring ones
-  Place from = {};          ///< of sends, copies; of additions what is on the left of +
-  Place with = {};          ///< of additions what is on the right
-  Place to = {};            ///< of receives, copies, additions
+  std::int32_t peer = -1;   ///< of sends and receives; of sums the part that lies elsewhere
+  std::int32_t blocks = 1;  ///< neighbouring ones; of sums the number of parts, each a block
+  Place from = {};          ///< of sends, copies; of additions what is on the left of +; of sums the first part
+  Place with = {};          ///< of additions what is on the right; of sums part `peer`
+  Place to = {};            ///< of receives, copies, additions, sums
 };
 
 /// What one rank does. All blocks but the last have as many elements; the last ones have what is left, or none.

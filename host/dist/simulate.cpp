@@ -119,6 +119,7 @@ class Simulation {
     for (; w.at < w.end; ++w.at) {
       const ScheduleStep& step = w.schedule->steps[w.at];
       if (step.kind == StepKind::copy || step.kind == StepKind::add) now += step.blocks * bytes_ * link_.us_per_byte_add;
+      if (step.kind == StepKind::sum) now += (step.blocks - 1) * bytes_ * link_.us_per_byte_add;
     }
     w.now = now, w.came = false;
     return true;
@@ -126,7 +127,8 @@ class Simulation {
 
   void wake(const Walker& w, std::deque<std::size_t>& ready) const {
     for (std::size_t i = w.at; i < w.end; ++i)
-      if (const ScheduleStep& step = w.schedule->steps[i]; step.peer >= 0) ready.push_back(static_cast<std::size_t>(step.peer));
+      if (const ScheduleStep& step = w.schedule->steps[i]; step.kind == StepKind::send || step.kind == StepKind::receive)
+        ready.push_back(static_cast<std::size_t>(step.peer));
   }
 
   const double bytes_;

@@ -50,6 +50,9 @@ std::string_view name(ErrorCode code) noexcept {
     case ErrorCode::capturing: return "capturing";
     case ErrorCode::internal: return "internal";
     case ErrorCode::not_converged: return "not_converged";
+    case ErrorCode::timed_out: return "timed_out";
+    case ErrorCode::peer_failed: return "peer_failed";
+    case ErrorCode::mismatch: return "mismatch";
   }
   return "unknown";
 }

@@ -140,6 +140,27 @@ cl_platform_id platform_id(const Device& device) {
   return device.record()->platform;
 }
 
+void fail(const Stream& stream, const Error& error) {
+  need(stream, "interop::fail");
+  stream.impl()->fail(error);
+}
+
+bool failed(const Stream& stream) {
+  const detail::StreamImpl& impl = need(stream, "interop::failed");
+  try {
+    impl.check("interop::failed");
+    return false;
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::stream_failed || e.code() == ErrorCode::device_lost) return true;
+    throw;
+  }
+}
+
+bool idle(const Stream& stream) {
+  need(stream, "interop::idle");
+  return !stream.is_capturing() && stream.impl()->idle();
+}
+
 Launched last_launch() {
   const detail::LastLaunch& last = detail::last_launch();
   const detail::Kernel* kernel = detail::Kernel::find(last.kernel);

@@ -226,6 +226,15 @@ void StreamImpl::fail(cl_int status, const char* op) {
   failed_.store(true, std::memory_order_release);
 }
 
+void StreamImpl::fail(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (sticky_) return;
+  const NoOpName by_its_own_name;
+  sticky_.emplace(ErrorCode::stream_failed, why.op(),
+                  fmt::format("failed on stream {} of device {}: {}; Stream::reset() forgets it", id_, runtime_.device().index, why.message()), why.cl_code());
+  failed_.store(true, std::memory_order_release);
+}
+
 void StreamImpl::throw_sticky(std::string_view) const {
   std::lock_guard lock(mutex_);
   throw *sticky_;

@@ -121,6 +121,8 @@ class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
     const char* op;
   };
   void submitted(std::span<Submitted> commands);
+  /// Makes this the sticky failure, if there is none: of work that the queue was given from outside.
+  void fail(const Error& why);
   /// The event of the last submitted command, or of a marker behind it; null if none is in flight.
   ClEvent last();
   /// Saves the program to disk when the stream is next known to be idle.

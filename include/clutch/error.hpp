@@ -31,6 +31,9 @@ enum class ErrorCode : std::int32_t {
   capturing = 17,        ///< the call is illegal while its stream is capturing
   internal = 18,         ///< a defect of this library
   not_converged = 19,    ///< an iteration ended at its limit, or its input was not finite
+  timed_out = 20,        ///< other ranks did not come to a call, or did not go on, within its time-out
+  peer_failed = 21,      ///< another rank, or the group that it is in, has failed
+  mismatch = 22,         ///< ranks made different calls, or the same with different arguments
 };
 
 /// Returns the enumerator's name, "invalid_shape" for ErrorCode::invalid_shape.

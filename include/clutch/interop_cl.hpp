@@ -41,6 +41,16 @@ CLUTCH_API cl_event event(const Event& event);
 CLUTCH_API cl_device_id device_id(const Device& device);
 CLUTCH_API cl_platform_id platform_id(const Device& device);
 
+/// Fails a stream (stream_failed), as work of its own does that fails: for who gave its queue work. The failure names
+/// error.op(), has its message, and sticks until Stream::reset(); what is enqueued runs, and only calls are refused.
+/// Errors: invalid_argument if the Stream is empty.
+CLUTCH_API void fail(const Stream& stream, const Error& error);
+/// True while the stream has a sticky failure. Never waits; legal while streams capture. Errors: as fail().
+CLUTCH_API bool failed(const Stream& stream);
+/// True when all enqueued work is done: Stream::query() for libraries, legal while other streams capture. False while
+/// this one does. Never waits. Errors: as fail().
+CLUTCH_API bool idle(const Stream& stream);
+
 /// The last kernel this thread enqueued and its geometry, to launch it bare. `kernel` is a new object without arguments
 /// that the caller releases.
 /// Errors: invalid_argument if this thread has enqueued none, or its context was released.

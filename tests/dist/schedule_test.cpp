@@ -3,6 +3,7 @@
 #include "dist/schedule.hpp"
 #include "dist/execute.hpp"
 #include "dist/simulate.hpp"
+#include "dist/thread_transport.hpp"
 
 #include <gtest/gtest.h>
 
@@ -112,27 +113,30 @@ Sizes sizes_of(const Problem& p, int rank, std::size_t block, std::size_t total)
 /// Runs all ranks as threads. inputs, outputs: of each rank; they may be one memory.
 template <class T>
 void run_ranks(const std::vector<Schedule>& schedules, std::vector<std::vector<T>>& inputs, std::vector<std::vector<T>>& outputs, std::size_t block,
-               const Combine& combine) {
-  ThreadRanks ranks(static_cast<int>(schedules.size()));
+               const Sum& sum) {
+  const auto transports = thread_transports(static_cast<int>(schedules.size()));
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < schedules.size(); ++r)
     threads.emplace_back([&, r] {
       const HostMemory memory{
           .input = std::as_bytes(std::span(inputs[r])), .output = std::as_writable_bytes(std::span(outputs[r])), .element = sizeof(T), .block = block};
-      execute(schedules[r], memory, combine, ranks.transport(static_cast<int>(r)));
+      Execution execution(std::make_shared<const Schedule>(schedules[r]), memory, sum, transports[r]->open(Lane::collective, 7));
+      while (!execution.advance()) std::this_thread::yield();
     });
   for (std::thread& thread : threads) thread.join();
 }
 
 template <class T, class F>
-Combine combine_by(F f) {
-  return [f](std::byte* to, const std::byte* left, const std::byte* right, std::size_t n) {
+Sum sum_by(F f) {
+  return [f](std::byte* to, std::span<const std::byte* const> parts, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) {
-      T a, b;
-      std::memcpy(&a, left + i * sizeof(T), sizeof(T));
-      std::memcpy(&b, right + i * sizeof(T), sizeof(T));
-      const T c = f(a, b);
-      std::memcpy(to + i * sizeof(T), &c, sizeof(T));
+      auto number = [&](std::int32_t part) {
+        T x;
+        std::memcpy(&x, parts[static_cast<std::size_t>(part)] + i * sizeof(T), sizeof(T));
+        return x;
+      };
+      const T all = canonical_sum<T>(0, static_cast<std::int32_t>(parts.size()), number, f);
+      std::memcpy(to + i * sizeof(T), &all, sizeof(T));
     }
   };
 }
@@ -169,7 +173,7 @@ void check_ends(const Problem& p, std::size_t total) {
       for (std::size_t i = 0; i < input.size(); ++i) input[i] = terms.element(r, i);
       inputs.push_back(input), outputs.emplace_back(n.output, -7);
     }
-    const Combine sum = combine_by<std::int32_t>([&](std::int32_t a, std::int32_t b) { return terms.sum(a, b); });
+    const Sum sum = sum_by<std::int32_t>([&](std::int32_t a, std::int32_t b) { return terms.sum(a, b); });
     if (in_place) {
       run_ranks(schedules, inputs, inputs, block, sum);
       outputs = inputs;
@@ -236,7 +240,7 @@ TEST(Schedules, EveryMethodGivesTheSameBits) {
       if (method == Method::ring || !refusal(p).empty()) continue;
       std::vector<std::vector<float>> outputs(static_cast<std::size_t>(ranks), std::vector<float>(kTotal));
       const std::vector<Schedule> schedules = all_of(p);
-      run_ranks(schedules, inputs, outputs, block_of(kTotal, schedules[0].blocks), combine_by<float>([](float a, float b) { return a + b; }));
+      run_ranks(schedules, inputs, outputs, block_of(kTotal, schedules[0].blocks), sum_by<float>([](float a, float b) { return a + b; }));
       for (const auto& output : outputs)
         for (std::size_t i = 0; i < kTotal; ++i) ASSERT_EQ(std::bit_cast<std::uint32_t>(output[i]), wanted[i]) << say(p) << ", element " << i;
     }

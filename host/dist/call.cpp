@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/call.hpp"
+
+#include <fmt/format.h>
+#include <clutch/interop_cl.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace dist {
+
+std::string_view name(ReduceOp op) noexcept {
+  switch (op) {
+    case ReduceOp::sum: return "sum";
+    case ReduceOp::avg: return "avg";
+    case ReduceOp::prod: return "prod";
+    case ReduceOp::min: return "min";
+    case ReduceOp::max: return "max";
+    case ReduceOp::band: return "band";
+    case ReduceOp::bor: return "bor";
+    case ReduceOp::bxor: return "bxor";
+    case ReduceOp::premul_sum: return "premul_sum";
+  }
+  return "unknown";
+}
+
+namespace detail {
+
+namespace {
+
+std::string_view name_of(CallKind kind) {
+  switch (kind) {
+    case CallKind::all_reduce: return "all_reduce";
+    case CallKind::reduce: return "reduce";
+    case CallKind::reduce_scatter: return "reduce_scatter";
+    case CallKind::all_gather: return "all_gather";
+    case CallKind::gather: return "gather";
+    case CallKind::scatter: return "scatter";
+    case CallKind::broadcast: return "broadcast";
+    case CallKind::all_to_all: return "all_to_all";
+    case CallKind::reduce_scatter_v: return "reduce_scatter_v";
+    case CallKind::all_gather_v: return "all_gather_v";
+    case CallKind::gather_v: return "gather_v";
+    case CallKind::scatter_v: return "scatter_v";
+    case CallKind::all_to_all_v: return "all_to_all_v";
+    case CallKind::barrier: return "barrier";
+    case CallKind::split: return "split";
+    case CallKind::symmetric: return "Symmetric";
+    case CallKind::wait_signal: return "wait_signal";
+    case CallKind::send: return "send";
+    case CallKind::receive: return "recv";
+  }
+  return "unknown call";
+}
+
+std::string_view name_of(Method method) {
+  switch (method) {
+    case Method::one_shot: return "one_shot";
+    case Method::direct: return "direct";
+    case Method::tree: return "tree";
+    case Method::halving: return "halving";
+    case Method::ring: return "ring";
+  }
+  return "unknown method";
+}
+
+bool reduces(CallKind kind) {
+  return kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::reduce_scatter_v;
+}
+
+}  // namespace
+
+void CallHeader::set_place(const SourceLine& where) {
+  std::string_view path = where.file;
+  if (const std::size_t slash = path.find_last_of("/\\"); slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  if (path.size() >= sizeof file) path.remove_prefix(path.size() - sizeof file + 1);
+  std::memset(file, 0, sizeof file);
+  std::memcpy(file, path.data(), path.size());
+  line = where.line;
+}
+
+std::string CallHeader::text() const {
+  std::string what(name_of(kind));
+  if (kind != CallKind::barrier && kind != CallKind::split) {
+    what += '(';
+    if (reduces(kind)) what += op == ReduceOp::premul_sum ? fmt::format("premul_sum by {}, ", factor) : fmt::format("{}, ", name(op));
+    if (kind == CallKind::all_reduce || kind == CallKind::reduce) what += fmt::format("{}, ", symmetric != 0 ? "kernel" : name_of(method));
+    if (root >= 0) what += fmt::format("root {}, ", root);
+    what +=
+        elements > 0 || rows == 0 ? fmt::format("{} elements of {}", elements, name(dtype)) : fmt::format("{}, rows {:08x}", name(dtype), rows & 0xffffffff);
+    what += ')';
+  }
+  if (symmetric != 0) what += fmt::format(" in symmetric memory at byte {}", place);
+  const std::string_view where(file, ::strnlen(file, sizeof file));
+  if (!where.empty()) what += fmt::format(" at {}:{}", where, line);
+  return what;
+}
+
+bool CallHeader::agrees(const CallHeader& o) const {
+  const bool is_pair = (kind == CallKind::send && o.kind == CallKind::receive) || (kind == CallKind::receive && o.kind == CallKind::send);
+  return magic == o.magic && broken == 0 && o.broken == 0 && (kind == o.kind || is_pair) && dtype == o.dtype && op == o.op && method == o.method &&
+         elements == o.elements && rows == o.rows && symmetric == o.symmetric && place == o.place && factor == o.factor && root == o.root &&
+         (is_pair || sequence == o.sequence);
+}
+
+void CallState::end(Work::Status how, std::optional<Error> why) {
+  std::vector<std::function<void(Work::Status)>> called;
+  {
+    const std::lock_guard lock(mutex);
+    if (why && !stream.empty()) {
+      interop::fail(stream, *why);
+      for (const Stream& other : waiting) interop::fail(other, *why);
+    }
+    waiting.clear();
+    status = how, error = std::move(why);
+    called.swap(hooks);
+  }
+  changed.notify_all();
+  for (const auto& hook : called) hook(how);
+}
+
+}  // namespace detail
+}}}  // namespace clutch::v0::dist

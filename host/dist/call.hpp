@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of a group: what it is, what the other ranks are told of it, and how it stands.
+#pragma once
+#include "dist/execute.hpp"
+#include "dist/reducer.hpp"
+
+#include <clutch/dist.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+using Clock = std::chrono::steady_clock;
+
+enum class CallKind : std::uint8_t {
+  all_reduce,
+  reduce,
+  reduce_scatter,
+  all_gather,
+  gather,
+  scatter,
+  broadcast,
+  all_to_all,
+  reduce_scatter_v,
+  all_gather_v,
+  gather_v,
+  scatter_v,
+  all_to_all_v,
+  barrier,
+  split,
+  symmetric,
+  wait_signal,
+  send,
+  receive,
+};
+
+/// What ranks tell each other of a call before its numbers move. It goes between machines of one kind as it is.
+struct CallHeader {
+  static constexpr std::uint32_t kMagic = 0x434c4431;  // "CLD1"
+  std::uint32_t magic = kMagic;
+  CallKind kind = CallKind::barrier;
+  DType dtype = DType::u8;
+  ReduceOp op = ReduceOp::sum;
+  Method method = Method::direct;
+  std::int32_t broken = 0;  ///< the ErrorCode of a rank that cannot take part
+  std::uint32_t line = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t elements = 0;   ///< of the larger one of input and output; 0 where ranks may differ
+  std::uint64_t rows = 0;       ///< a hash of the list of rows
+  std::uint64_t symmetric = 0;  ///< the Symmetric whose memory kernels work on, and where in it; 0: none
+  std::uint64_t place = 0;
+  double factor = 1;
+  std::int32_t root = -1;
+  std::uint32_t ticket = 0;  ///< of sends: what their numbers are tagged by
+  char file[56] = {};        ///< the end of its name
+
+  void set_place(const SourceLine& where);
+  /// "all_reduce(sum, f32, 1024 elements, direct) at train.cpp:42"
+  std::string text() const;
+  /// True if both are one call.
+  bool agrees(const CallHeader& other) const;
+};
+static_assert(sizeof(CallHeader) == 128);
+
+/// How a call stands: what Work shows.
+struct CallState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  Work::Status status = Work::Status::waiting;
+  std::optional<Error> error;
+  std::uint64_t sequence = 0;
+  int source = kAnyRank;
+  double milliseconds = 0;
+  std::vector<std::function<void(Work::Status)>> hooks;
+  Timeout timeout{};
+  // For Work::wait(): the call's stream, what another one waits for, and those that do.
+  Stream stream;
+  Event event;
+  std::vector<Stream> waiting;
+
+  bool has_ended() const { return status != Work::Status::waiting && status != Work::Status::running; }
+  void end(Work::Status how, std::optional<Error> why);
+};
+
+/// What a rank does in a call, the same at each replay.
+struct CallPlan {
+  const char* op = "";
+  CallHeader header;
+  std::shared_ptr<const Schedule> schedule;  ///< none of barriers and splits
+  HostMemory shape;                          ///< without memory
+  std::optional<Reducer> reducer;
+  bool wide = false;  ///< sums are sent in the wide type
+  // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
+  std::size_t input_bytes = 0, output_bytes = 0;
+  bool one_memory = false;
+  std::vector<std::int64_t> rows;  ///< of all_to_all_v: to each rank, then from each; of splits color and key
+  Timeout timeout{};
+  int peer = kAnyRank, tag = 0;  ///< of sends and receives
+  /// Work of the device between two meetings of all ranks, in the place of a schedule.
+  std::function<void(const Stream&)> launch;
+  /// What is waited for, in the place of other ranks' messages.
+  std::function<bool()> condition;
+};
+
+}}}}  // namespace clutch::v0::dist::detail

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a Group, and its calls on their way.
+#pragma once
+#include "dist/call.hpp"
+#include "dist/device_link.hpp"
+#include "dist/progress.hpp"
+#include "dist/transport.hpp"
+
+#include <compare>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
+ public:
+  GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::vector<int> global_ranks, Timeout timeout);
+
+  Transport& transport() const { return *transport_; }
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  const std::string& name() const { return name_; }
+  const std::vector<int>& global_ranks() const { return global_ranks_; }
+
+  Timeout timeout() const;
+  void set_timeout(Timeout timeout);
+  std::uint64_t next_sequence();
+  /// Of messages to a rank.
+  std::uint64_t next_of_pair(int to);
+  std::uint32_t next_ticket();
+  /// Messages between two ranks with one tag are matched in the order of the calls, whatever streams they are on: a call that has lined up begins when it is
+  /// the first one, and leaves when it has begun or ended.
+  struct Line {
+    bool sends;
+    int peer, tag;
+    friend auto operator<=>(const Line&, const Line&) = default;
+  };
+  void line_up(const Line& line, const void* call);
+  bool is_first(const Line& line, const void* call) const;
+  void leave_line(const Line& line, const void* call);
+  std::uint64_t next_group();
+
+  /// Fails all calls. The first reason stays.
+  void fail(const Error& why);
+  std::optional<Error> failure() const;
+
+  /// What is needed to map memory beside this queue.
+  const DeviceLink::Beside& beside(cl_command_queue queue);
+  /// A stream for a call that is asynchronous: one that is idle, so that calls do not wait for each other.
+  Stream stream_for(const Device& device);
+
+  /// The stream of work between ranks. For the progress thread alone.
+  Stream kernel_stream(const Device& device);
+
+  /// Memory whose kernels reach all ranks.
+  void add(const std::shared_ptr<SymmetricImpl>& memory);
+  /// That of a tensor, if it is in any.
+  std::shared_ptr<SymmetricImpl> find(const Tensor& tensor) const;
+
+  /// A call that has its number. `link`: none of calls without a device; input and output are where they are on it.
+  std::shared_ptr<Task> make(std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link, DevicePlace input,
+                             DevicePlace output);
+  /// Brings a call of few bytes forward by this thread, for some microseconds. True if it is over: then nothing needs to be enqueued.
+  static bool hurry(Task& call);
+  /// Calls without a device: waits, and returns what each rank has given. Errors: those of the call.
+  std::vector<std::int64_t> exchange_rows(const CallPlan& plan);
+
+ private:
+  const std::shared_ptr<Transport> transport_;
+  const std::string name_;
+  const std::vector<int> global_ranks_;
+  mutable std::mutex mutex_;
+  Timeout timeout_;
+  std::uint64_t sequence_ = 0, groups_ = 0;
+  std::uint32_t tickets_ = 0;
+  std::vector<std::uint64_t> of_pairs_;
+  std::map<Line, std::deque<const void*>> lines_;
+  std::optional<Error> failure_;
+  std::map<std::pair<cl_context, cl_device_id>, DeviceLink::Beside> beside_;
+  std::vector<Stream> streams_, kernel_streams_;
+  std::vector<std::weak_ptr<SymmetricImpl>> symmetric_;
+};
+
+}}}}  // namespace clutch::v0::dist::detail

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/mpi_transport.hpp"
+
+#include <fmt/format.h>
+#include <clutch/error.hpp>
+// The C bindings alone.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+namespace {
+
+std::atomic<bool> g_no_finalize{false};
+
+void check(int status, const char* call, ErrorCode code = ErrorCode::peer_failed) {
+  if (status == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  throw Error(code, "dist", fmt::format("{} failed: {}", call, std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+/// Messages that may come yet, and their memory. They are never waited for.
+class Graveyard {
+ public:
+  static Graveyard& instance() {
+    static auto& graveyard = *new Graveyard;  // never destroyed: MPI may write there until the process ends
+    return graveyard;
+  }
+  void bury(std::vector<MPI_Request> requests, std::vector<std::shared_ptr<void>> memory) {
+    const std::lock_guard lock(mutex_);
+    graves_.push_back({std::move(requests), std::move(memory)});
+  }
+
+ private:
+  struct Grave {
+    std::vector<MPI_Request> requests;
+    std::vector<std::shared_ptr<void>> memory;
+  };
+  std::mutex mutex_;
+  std::vector<Grave> graves_;
+};
+
+/// A communicator that is freed with the last exchange on it.
+class Communicator {
+ public:
+  explicit Communicator(MPI_Comm comm) : comm_(comm) {
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+  }
+  // Freeing is collective: who has lost a rank, or ends, leaves it to the process's end.
+  ~Communicator() {
+    int is_finalized = 0;
+    MPI_Finalized(&is_finalized);
+    if (is_finalized == 0 && !g_no_finalize) MPI_Comm_free(&comm_);
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  MPI_Comm get() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+};
+
+/// MPI counts in int.
+constexpr std::size_t kPiece = std::size_t{1} << 30;
+
+class MpiExchange final : public Exchange {
+ public:
+  MpiExchange(std::shared_ptr<Communicator> comm, int tag) : comm_(std::move(comm)), tag_(tag) {}
+  ~MpiExchange() override {
+    if (requests_.empty()) return;
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      if (receives_[i]) MPI_Cancel(&requests_[i]);
+    int all = 0;
+    if (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE) == MPI_SUCCESS && all != 0) return;
+    memory_.push_back(comm_);
+    Graveyard::instance().bury(std::move(requests_), std::move(memory_));
+  }
+  MpiExchange(const MpiExchange&) = delete;
+  MpiExchange& operator=(const MpiExchange&) = delete;
+
+  void send(int peer, std::span<const std::byte> data) override {
+    pieces(data, [&](std::span<const std::byte> piece) {
+      check(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, peer, tag_, comm_->get(), &begin(peer, false)), "MPI_Isend");
+    });
+  }
+  void receive(int peer, std::span<std::byte> to) override {
+    const int from = peer == kAnyPeer ? MPI_ANY_SOURCE : peer;
+    pieces(to, [&](std::span<std::byte> piece) {
+      check(MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, from, tag_, comm_->get(), &begin(peer, true)), "MPI_Irecv");
+    });
+  }
+  bool done() override {
+    if (requests_.empty()) return true;
+    int all = 0;
+    std::vector<MPI_Status>& statuses = statuses_;
+    statuses.resize(requests_.size());
+    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, statuses.data()), "MPI_Testall");
+    if (all == 0) return false;
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      if (receives_[i]) source_ = statuses[i].MPI_SOURCE;
+    requests_.clear(), peers_.clear(), receives_.clear();
+    return true;
+  }
+  std::vector<int> waiting_for() const override {
+    std::vector<int> peers;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      int is_done = 0;
+      if (MPI_Request_get_status(requests_[i], &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) peers.push_back(peers_[i]);
+    }
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    return peers;
+  }
+  int source() const override { return source_; }
+  void keep(std::shared_ptr<void> memory) override { memory_.push_back(std::move(memory)); }
+
+ private:
+  template <class Byte, class F>
+  static void pieces(std::span<Byte> all, F&& f) {
+    for (; all.size() > kPiece; all = all.subspan(kPiece)) f(all.first(kPiece));
+    f(all);
+  }
+  MPI_Request& begin(int peer, bool receives) {
+    peers_.push_back(peer), receives_.push_back(receives);
+    return requests_.emplace_back(MPI_REQUEST_NULL);
+  }
+
+  const std::shared_ptr<Communicator> comm_;
+  const int tag_;
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<int> peers_;
+  std::vector<bool> receives_;
+  std::vector<std::shared_ptr<void>> memory_;
+  int source_ = kAnyPeer;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(std::shared_ptr<Communicator> comm) : comm_(std::move(comm)) {}
+  int rank() const override { return comm_->rank(); }
+  int size() const override { return comm_->size(); }
+  std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag) override {
+    return std::make_unique<MpiExchange>(comm_, static_cast<int>(static_cast<std::uint32_t>(lane) * kTags + tag % kTags));
+  }
+  std::shared_ptr<Transport> among(std::span<const int> ranks, std::uint64_t group) override {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(comm_->get(), &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+    MPI_Comm comm = MPI_COMM_NULL;
+    check(MPI_Comm_create_group(comm_->get(), some, static_cast<int>(group % 32768), &comm), "MPI_Comm_create_group");
+    MPI_Group_free(&all), MPI_Group_free(&some);
+    return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));
+  }
+
+ private:
+  const std::shared_ptr<Communicator> comm_;
+};
+
+void finalize() {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (is_finalized == 0 && !g_no_finalize) MPI_Finalize();
+}
+
+void initialize() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    int is_initialized = 0, provided = MPI_THREAD_SINGLE;
+    MPI_Initialized(&is_initialized);
+    if (is_initialized != 0) return;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread", ErrorCode::not_supported);
+    std::atexit(finalize);
+  });
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE)
+    throw Error(ErrorCode::not_supported, "dist::open",
+                "MPI was initialized without MPI_THREAD_MULTIPLE: call MPI_Init_thread with it, or let open() initialize MPI");
+}
+
+}  // namespace
+
+bool has_mpi() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"})
+    if (std::getenv(variable) != nullptr) return true;
+  int is_initialized = 0;
+  MPI_Initialized(&is_initialized);
+  return is_initialized != 0;
+}
+
+std::shared_ptr<Transport> mpi_transport(void* communicator) {
+  initialize();
+  void* limit = nullptr;
+  int has_limit = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &has_limit);
+  constexpr std::uint32_t kLanes = static_cast<std::uint32_t>(Lane::payload) + 1;
+  if (has_limit == 0 || *static_cast<int*>(limit) < static_cast<int>(kLanes * kTags - 1))
+    throw Error(ErrorCode::not_supported, "dist::open", fmt::format("MPI's tags must reach to {}", kLanes * kTags - 1));
+  MPI_Comm comm = MPI_COMM_NULL;
+  check(MPI_Comm_dup(communicator != nullptr ? *static_cast<MPI_Comm*>(communicator) : MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));
+}
+
+void never_finalize_mpi() noexcept { g_no_finalize = true; }
+
+}}}}  // namespace clutch::v0::dist::detail

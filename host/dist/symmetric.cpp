@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/symmetric.hpp"
+
+#include <fmt/format.h>
+#include <clutch/interop_cl.hpp>
+#include <clutch/kernel.hpp>
+#include <clutch/ops/map.hpp>
+#include <clutch/pointwise.hpp>
+#include <clutch/storage.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// Words behind the counters of a pad: one that its rank writes, and one of each rank.
+std::size_t pad_words(int ranks, int channels) {
+  return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(channels) + static_cast<std::size_t>(ranks) + 1;
+}
+
+/// A buffer that begins at the segment, which it keeps.
+ClOwned<cl_mem> buffer_of(const std::shared_ptr<SharedSegment>& segment, cl_context context) {
+  cl_int status = CL_SUCCESS;
+  ClOwned<cl_mem> mem(clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, segment->bytes().size(), segment->bytes().data(), &status));
+  check_cl(status, "clCreateBuffer");
+  auto* kept = new std::shared_ptr<SharedSegment>(segment);
+  auto release = [](cl_mem, void* user) { delete static_cast<std::shared_ptr<SharedSegment>*>(user); };
+  if (const cl_int set = clSetMemObjectDestructorCallback(mem.get(), release, kept); set != CL_SUCCESS) {
+    delete kept;
+    check_cl(set, "clSetMemObjectDestructorCallback");
+  }
+  return mem;
+}
+
+std::uint32_t word(const Tensor& one) { return static_cast<std::uint32_t>(add(one, 0).item()); }
+
+/// A plan of a collective of numbers alone.
+CallPlan exchange(const char* op, std::vector<std::int64_t> rows) {
+  CallPlan plan;
+  plan.op = op, plan.rows = std::move(rows), plan.header.kind = CallKind::symmetric;
+  return plan;
+}
+
+}  // namespace
+
+std::shared_ptr<SymmetricImpl> SymmetricImpl::make(const Dims& sizes, const Group& group, const TensorOptions& options, int channels) {
+  constexpr const char* kOp = "dist::Symmetric";
+  if (group.empty()) throw Error(ErrorCode::invalid_argument, kOp, "the Group must be one that was opened, got an empty one");
+  if (channels < 1) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("channels must be 1 or more, got {}", channels));
+  GroupImpl& g = *group.impl();
+  const int n = g.size(), me = g.rank();
+  const auto count = static_cast<std::size_t>(numel(sizes));
+  const std::size_t data = (bytes_for(options.dtype, count) + kPage - 1) / kPage * kPage, pad = pad_words(n, channels) * sizeof(std::uint32_t);
+  const Stream stream = current_stream(options.device);
+  auto memory = std::shared_ptr<SymmetricImpl>(new SymmetricImpl(group, channels, g.next_group() + 1));
+
+  // A rank without memory says so before it throws.
+  std::shared_ptr<SharedSegment> own;
+  std::optional<Error> why;
+  try {
+    own = SharedSegment::make(data + (pad + kPage - 1) / kPage * kPage);
+  } catch (const Error& e) {
+    why.emplace(e.code(), kOp, e.message());
+  }
+  const SegmentName mine = own ? own->name() : SegmentName{};
+  CallPlan plan = exchange(kOp, {mine.host, mine.process, mine.file, mine.bytes});
+  plan.header.dtype = options.dtype, plan.header.elements = count, plan.header.root = channels;
+  if (why) plan.header.broken = static_cast<std::int32_t>(why->code());
+  std::vector<std::int64_t> names;
+  try {
+    names = g.exchange_rows(plan);
+  } catch (const Error&) {
+    if (why) throw Error(*why);
+    throw;
+  }
+  const Device device = stream.device();
+  for (int r = 0; r < n; ++r) {
+    const std::int64_t* at = names.data() + 4 * r;
+    memory->segments_.push_back(r == me ? own : SharedSegment::open({.host = at[0], .process = at[1], .file = at[2], .bytes = at[3]}));
+    Tensor part, counters;
+    if (const auto& segment = memory->segments_.back()) {
+      const ClOwned<cl_mem> mem = buffer_of(segment, interop::context(stream));
+      part = interop::wrap(mem.get(), sizes, options.dtype, device);
+      counters = interop::wrap(mem.get(), {static_cast<std::int64_t>(pad_words(n, channels))}, DType::u32, device, data);
+    }
+    memory->parts_.push_back(part), memory->pads_.push_back(counters);
+  }
+  memory->try_tiers(device);
+  own->forget_name();
+  g.add(memory);
+  return memory;
+}
+
+void SymmetricImpl::try_tiers(const Device& device) {
+  GroupImpl& g = *group_.impl();
+  const int n = g.size(), me = g.rank();
+  const StreamGuard stream{Stream(device)};
+  const std::int64_t begin = static_cast<std::int64_t>(n) * channels_;
+  auto written_by_itself = [&](int r) { return pads_[static_cast<std::size_t>(r)].slice(0, begin, begin + 1); };
+  auto written_by = [&](int at, int from) { return pads_[static_cast<std::size_t>(at)].slice(0, begin + 1 + from, begin + 2 + from); };
+  auto meet = [&] { (void)g.exchange_rows(exchange("dist::Symmetric", {0})); };
+  auto token = [](int from, int to) { return static_cast<std::uint32_t>(0x5a000000 + from * 4096 + to); };
+  std::vector<std::int64_t> found(static_cast<std::size_t>(n), 0);
+  // A driver that refuses such memory is one that does not reach it.
+  auto tried = [&](int r, auto&& f) {
+    try {
+      if (segments_[static_cast<std::size_t>(r)]) f();
+    } catch (const Error&) {
+      found[static_cast<std::size_t>(r)] = -1000;
+    }
+  };
+  tried(me, [&] { add_(written_by_itself(me), static_cast<std::int64_t>(token(me, me))); });
+  current_stream().synchronize();
+  meet();
+  for (int r = 0; r < n; ++r)
+    tried(r, [&] {
+      found[static_cast<std::size_t>(r)] += word(written_by_itself(r)) == token(r, r) ? 1 : 0;
+      add_(written_by(r, me), static_cast<std::int64_t>(token(me, r)));
+    });
+  current_stream().synchronize();
+  meet();
+  for (int r = 0; r < n; ++r) tried(me, [&] { found[static_cast<std::size_t>(r)] += word(written_by(me, r)) == token(r, me) ? 2 : 0; });
+  // found[r]: 1, this rank reads of r; 2, r's kernels write here. Both ranks must say both.
+  const std::vector<std::int64_t> all = g.exchange_rows(exchange("dist::Symmetric", found));
+  auto says = [&](int a, int b) { return all[static_cast<std::size_t>(a * n + b)] == 3; };
+  all_direct_ = true;
+  for (int r = 0; r < n; ++r) {
+    direct_.push_back(r == me || (says(me, r) && says(r, me)));
+    for (int k = 0; k < n; ++k) all_direct_ = all_direct_ && says(r, k);
+  }
+  all_direct_ = all_direct_ || n == 1;
+}
+
+Tensor SymmetricImpl::same_view(const Tensor& own, int rank) const {
+  return StorageHandle(part(rank)).view(own.sizes(), own.strides(), own.dtype(), own.byte_offset());
+}
+
+Tensor SymmetricImpl::counter(int at, int from, int channel) const {
+  const std::int64_t i = static_cast<std::int64_t>(from) * channels_ + channel;
+  return pads_[static_cast<std::size_t>(at)].slice(0, i, i + 1);
+}
+
+std::uint32_t SymmetricImpl::counted(int from, int channel) const {
+  const auto me = static_cast<std::size_t>(group_.rank());
+  const std::size_t byte =
+      pads_[me].byte_offset() + (static_cast<std::size_t>(from) * static_cast<std::size_t>(channels_) + static_cast<std::size_t>(channel)) * 4;
+  auto* const at = reinterpret_cast<std::uint32_t*>(segments_[me]->bytes().data() + byte);
+  return std::atomic_ref<std::uint32_t>(*at).load(std::memory_order_acquire);
+}
+
+// ---- collectives of one launch ----
+
+namespace {
+
+constexpr int kMostTensors = 24;  // of a map
+
+Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.numel()}); }
+
+/// The bytes of a contiguous tensor as the widest integers that they are a whole number of.
+Tensor raw(const Tensor& tensor) {
+  const std::uint64_t bytes = tensor.nbytes(), at = tensor.byte_offset();
+  const DType dtype = (bytes | at) % 8 == 0 ? DType::i64 : (bytes | at) % 4 == 0 ? DType::i32 : DType::u8;
+  return StorageHandle(tensor).view({static_cast<std::int64_t>(bytes / bytes_for(dtype, 1))}, dtype, at);
+}
+
+/// Block `i` of `n` of a contiguous tensor's bytes.
+Tensor raw_block(const Tensor& tensor, int i, int n) {
+  const Tensor all = flat(tensor);
+  if (is_packed(tensor.dtype())) {
+    const std::uint64_t bytes = tensor.nbytes() / static_cast<std::uint64_t>(n);
+    return StorageHandle(tensor).view({static_cast<std::int64_t>(bytes)}, DType::u8, tensor.byte_offset() + bytes * static_cast<std::uint64_t>(i));
+  }
+  const std::int64_t block = all.numel() / n;
+  return raw(all.slice(0, i * block, (i + 1) * block));
+}
+
+/// Copies the bytes of each input to the output of its number, or of the only input to all, in one launch where they are words of one kind.
+void copy_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Stream& stream) {
+  const DType dtype = inputs[0].dtype();
+  bool are_alike = true;
+  for (const std::vector<Tensor>* list : {&outputs, &inputs})
+    for (const Tensor& x : *list) are_alike = are_alike && x.dtype() == dtype;
+  auto input_of = [&](std::size_t i) { return inputs.size() == 1 ? std::size_t{0} : i; };
+  if (!are_alike || outputs.size() + inputs.size() > kMostTensors) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      // Bytes where words do not begin alike.
+      auto bytes = [](const Tensor& x) { return StorageHandle(x).view({static_cast<std::int64_t>(x.nbytes())}, DType::u8, x.byte_offset()); };
+      Encoder(stream, "dist").copy(bytes(outputs[i]), bytes(inputs[input_of(i)]));
+    }
+    return;
+  }
+  std::vector<DType> dtypes(inputs.size(), traced_dtypes({inputs.data(), 1})[0]);
+  std::vector<Expr> results;
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(clutch::detail::expr_input(static_cast<int>(input_of(i)), dtypes[0]));
+  map_out(outputs, ExprFunction(dtypes, results), inputs, {}, stream);
+}
+
+Expr combined(ReduceOp op, const Expr& a, const Expr& b) {
+  switch (op) {
+    case ReduceOp::prod: return a * b;
+    // A NaN of the left one wins here, of the right one where no comparison holds.
+    case ReduceOp::min: return select((a < b) | (a != a), a, b);
+    case ReduceOp::max: return select((a > b) | (a != a), a, b);
+    case ReduceOp::band: return a & b;
+    case ReduceOp::bor: return a | b;
+    case ReduceOp::bxor: return a ^ b;
+    default: return a + b;
+  }
+}
+
+/// The canonical reduction of the inputs, to all outputs. Functions are made once.
+ExprFunction reduction_of(const Reduction& r, DType traced, std::size_t outputs) {
+  std::vector<DType> dtypes(static_cast<std::size_t>(r.ranks), traced);
+  auto number = [&](std::int32_t i) {
+    const Expr x = clutch::detail::expr_input(i, traced);
+    return r.op == ReduceOp::premul_sum ? x * Expr(r.factor) : x;
+  };
+  auto add = [&](const Expr& a, const Expr& b) { return combined(r.op, a, b); };
+  Expr all = canonical_sum<Expr>(0, r.ranks, number, add);
+  if (r.op == ReduceOp::avg) all = all / Expr(static_cast<double>(r.ranks));
+  return {dtypes, std::vector<Expr>(outputs, all)};
+}
+
+void reduce_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Reduction& reduction, const Stream& stream) {
+  map_out(outputs, reduction_of(reduction, traced_dtypes({inputs.data(), 1})[0], outputs.size()), inputs, {}, stream);
+}
+
+}  // namespace
+
+bool can_launch(const SymmetricImpl& memory, const Reduction* reduction, int outputs) {
+  const int n = memory.group().size();
+  if (!memory.all_direct() || (reduction != nullptr && n + outputs > kMostTensors)) return false;
+  if (reduction == nullptr) return true;
+  const DType dtype = reduction->dtype;
+  if (is_integral(dtype)) return reduction->op != ReduceOp::avg;
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Reduction& reduction, const Stream& stream) {
+  const int n = memory.group().size(), me = memory.group().rank();
+  // Blocks of whole cache lines.
+  const std::int64_t line = 64 / static_cast<std::int64_t>(bytes_for(self.dtype(), 1)), total = self.numel();
+  const std::int64_t block = ((total + n - 1) / n + line - 1) / line * line, begin = std::min(me * block, total), end = std::min(begin + block, total);
+  if (begin == end) return;
+  std::vector<Tensor> parts;
+  for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(self, r)).slice(0, begin, end));
+  reduce_all(parts, parts, reduction, stream);
+}
+
+void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Reduction& reduction, const Stream& stream) {
+  const int n = memory.group().size(), me = memory.group().rank();
+  if (out.numel() == 0) return;
+  std::vector<Tensor> parts;
+  for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(in, r)).slice(0, me * out.numel(), (me + 1) * out.numel()));
+  reduce_all({flat(out)}, parts, reduction, stream);
+}
+
+void launch_all_gather(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream) {
+  const int n = memory.group().size(), me = memory.group().rank();
+  if (in.numel() == 0) return;
+  std::vector<Tensor> places;
+  for (int r = 0; r < n; ++r)
+    if (const Tensor place = raw_block(memory.same_view(out, r), me, n); !place.shares_storage(in) || place.byte_offset() != in.byte_offset())
+      places.push_back(place);
+  if (!places.empty()) copy_all(places, {raw(in)}, stream);
+}
+
+void launch_all_to_all(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream) {
+  const int n = memory.group().size(), me = memory.group().rank();
+  if (in.numel() == 0) return;
+  std::vector<Tensor> places, blocks;
+  for (int r = 0; r < n; ++r) places.push_back(raw_block(memory.same_view(out, r), me, n)), blocks.push_back(raw_block(in, r, n));
+  copy_all(places, blocks, stream);
+}
+
+void launch_broadcast(const SymmetricImpl& memory, const Tensor& self, int root, const Stream& stream) {
+  const int n = memory.group().size(), me = memory.group().rank();
+  if (me != root || n == 1 || self.numel() == 0) return;
+  std::vector<Tensor> places;
+  for (int r = 0; r < n; ++r)
+    if (r != me) places.push_back(raw(memory.same_view(self, r)));
+  copy_all(places, {raw(self)}, stream);
+}
+
+}}}}  // namespace clutch::v0::dist::detail
+
+namespace clutch { inline namespace v0 { namespace dist {
+
+// ---- Symmetric ----
+
+namespace {
+
+const detail::SymmetricImpl& need(const std::shared_ptr<detail::SymmetricImpl>& impl, const char* op) {
+  if (!impl) throw Error(ErrorCode::invalid_argument, op, "the Symmetric must be a made one, got an empty one");
+  return *impl;
+}
+
+void check_rank(const detail::SymmetricImpl& memory, int rank, const char* op) {
+  if (const int n = memory.group().size(); rank < 0 || rank >= n)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("rank must be below {}, got {}", n, rank));
+}
+
+void check_channel(const detail::SymmetricImpl& memory, int channel, const char* op) {
+  if (channel < 0 || channel >= memory.channels())
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("channel must be below {}, got {}", memory.channels(), channel));
+}
+
+}  // namespace
+
+Symmetric::Symmetric(const Dims& sizes, const Group& group, const TensorOptions& options, int channels)
+    : impl_(detail::SymmetricImpl::make(sizes, group, options, channels)) {}
+
+const Group& Symmetric::group() const { return need(impl_, "dist::Symmetric::group").group(); }
+Tensor Symmetric::local() const {
+  const detail::SymmetricImpl& memory = need(impl_, "dist::Symmetric::local");
+  return memory.part(memory.group().rank());
+}
+Symmetric::Tier Symmetric::tier(int rank) const {
+  constexpr const char* kOp = "dist::Symmetric::tier";
+  check_rank(need(impl_, kOp), rank, kOp);
+  return impl_->is_direct(rank) ? Tier::direct : Tier::remote;
+}
+bool Symmetric::all_direct() const { return need(impl_, "dist::Symmetric::all_direct").all_direct(); }
+Tensor Symmetric::peer(int rank) const {
+  constexpr const char* kOp = "dist::Symmetric::peer";
+  check_rank(need(impl_, kOp), rank, kOp);
+  if (!impl_->is_direct(rank))
+    throw Error(ErrorCode::not_supported, kOp, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", rank));
+  return impl_->part(rank);
+}
+
+void Symmetric::signal(int to, int channel, std::uint32_t add, const Stream& stream) const {
+  constexpr const char* kOp = "dist::Symmetric::signal";
+  const detail::SymmetricImpl& memory = need(impl_, kOp);
+  check_rank(memory, to, kOp), check_channel(memory, channel, kOp);
+  if (!memory.is_direct(to))
+    throw Error(ErrorCode::not_supported, kOp, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", to));
+  add_(memory.counter(to, memory.group().rank(), channel), static_cast<std::int64_t>(add), {}, stream);
+}
+
+}}}  // namespace clutch::v0::dist

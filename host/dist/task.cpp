@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/task.hpp"
+
+#include <fmt/format.h>
+#include <clutch/interop_cl.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+namespace {
+
+/// Calls that have no number in the group.
+bool is_alone(CallKind kind) { return kind == CallKind::wait_signal; }
+bool is_pair(CallKind kind) { return kind == CallKind::send || kind == CallKind::receive; }
+
+/// "0, 2 and 5"
+std::string list_of(const std::vector<int>& ranks) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) text += fmt::format("{}{}", i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  return ranks.size() > kMost ? fmt::format("{} and {} more", text, ranks.size() - kMost) : text;
+}
+std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks)); }
+
+}  // namespace
+
+const CallHeader* Envelopes::header(std::size_t rank) const { return reinterpret_cast<const CallHeader*>(all.data() + rank * bytes); }
+std::span<const std::int64_t> Envelopes::rows(std::size_t rank) const {
+  return {reinterpret_cast<const std::int64_t*>(all.data() + rank * bytes + sizeof(CallHeader)), (bytes - sizeof(CallHeader)) / sizeof(std::int64_t)};
+}
+
+std::optional<Error> disagreement(const Envelopes& envelopes, std::size_t ranks, const CallPlan& plan, const std::string& group) {
+  std::vector<int> broken;
+  std::map<std::string, std::vector<int>> calls;
+  bool all_agree = true;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const CallHeader& header = *envelopes.header(r);
+    if (header.broken != 0) broken.push_back(static_cast<int>(r));
+    all_agree = all_agree && header.agrees(*envelopes.header(0));
+    calls[header.text()].push_back(static_cast<int>(r));
+  }
+  if (!broken.empty())
+    return Error(ErrorCode::peer_failed, plan.op,
+                 fmt::format("{} of group '{}' cannot take part in call {}: {}", ranks_text(broken), group, envelopes.header(0)->sequence,
+                             name(static_cast<ErrorCode>(envelopes.header(static_cast<std::size_t>(broken[0]))->broken))));
+  if (!all_agree) {
+    std::string text;
+    // The calls of most ranks come first.
+    std::vector<std::pair<std::string, std::vector<int>>> by_count(calls.begin(), calls.end());
+    std::stable_sort(by_count.begin(), by_count.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+    for (const auto& [call, of] : by_count)
+      text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", ranks_text(of), of.size() == 1 ? "makes" : "make", call);
+    return Error(ErrorCode::mismatch, plan.op, fmt::format("ranks of group '{}' make different calls: {}", group, text));
+  }
+  if (plan.header.kind == CallKind::all_to_all_v)
+    for (std::size_t a = 0; a < ranks; ++a)
+      for (std::size_t b = 0; b < ranks; ++b)
+        if (const std::int64_t given = envelopes.rows(a)[b], taken = envelopes.rows(b)[ranks + a]; given != taken)
+          return Error(
+              ErrorCode::mismatch, plan.op,
+              fmt::format("in group '{}' rank {} sends {} rows to rank {}, which expects {}: {}", group, a, given, b, taken, envelopes.header(b)->text()));
+  return std::nullopt;
+}
+
+CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link,
+                   DevicePlace input, DevicePlace output)
+    : group_(std::move(group)),
+      plan_(std::move(plan)),
+      state_(std::move(state)),
+      link_(std::move(link)),
+      input_(input),
+      output_(output),
+      header_(plan_->header),
+      peer_(plan_->peer),
+      envelopes_(std::make_shared<Envelopes>()) {
+  // In the order of the calls, which is that of all ranks.
+  if (!is_pair(header_.kind) && !is_alone(header_.kind)) {
+    header_.sequence = group_->next_sequence();
+  } else if (header_.kind == CallKind::send) {
+    header_.sequence = group_->next_of_pair(peer_), header_.ticket = group_->next_ticket();
+  }
+  if (is_pair(header_.kind)) group_->line_up(line(), this);
+  state_->sequence = header_.sequence;
+}
+
+GroupImpl::Line CallTask::line() const { return {header_.kind == CallKind::send, plan_->peer, plan_->tag}; }
+
+std::unique_ptr<Exchange> CallTask::open(Lane lane, std::uint32_t tag) {
+  std::unique_ptr<Exchange> exchange = group_->transport().open(lane, tag);
+  exchange->keep(link_), exchange->keep(envelopes_), exchange->keep(wide_);
+  return exchange;
+}
+
+std::string CallTask::text() const {
+  return fmt::format("call {} of group '{}' on rank {}, {}", header_.sequence, group_->name(), group_->rank(), header_.text());
+}
+
+bool CallTask::advance() noexcept {
+  try {
+    if (std::optional<Error> failure = group_->failure()) {
+      end(Work::Status::failed, Error(failure->code(), plan_->op, failure->message(), failure->cl_code()));
+      return true;
+    }
+    while (stage_ != Stage::ended)
+      if (!step()) {
+        check_time();
+        return stage_ == Stage::ended;
+      }
+  } catch (const Error& e) {
+    fail(e);
+  } catch (const std::exception& e) {
+    fail(Error(ErrorCode::internal, plan_->op, e.what()));
+  }
+  return true;
+}
+
+bool CallTask::step() {
+  switch (stage_) {
+    case Stage::waiting: return begin();
+    case Stage::telling: return told();
+    case Stage::answering: return answered();
+    case Stage::launched:
+      if (!is_complete(kernels_.get(), "Algorithm::kernel")) return false;
+      leave();
+      return true;
+    case Stage::leaving:
+      if (!execution_->advance()) return false;
+      end(Work::Status::done, std::nullopt);
+      return true;
+    case Stage::polling:
+      if (!plan_->condition()) return false;
+      end(Work::Status::done, std::nullopt);
+      return true;
+    case Stage::mapping:
+      if (link_ && !link_->is_mapped()) return false;
+      move();
+      return true;
+    case Stage::moving: return moved();
+    case Stage::unmapping:
+      if (link_ && !link_->is_unmapped()) return false;
+      end(Work::Status::done, std::nullopt);
+      return true;
+    case Stage::ended: return true;
+  }
+  return true;
+}
+
+bool CallTask::begin() {
+  if (link_ && !link_->is_ready()) return false;
+  if (is_pair(header_.kind) && !group_->is_first(line(), this)) return false;
+  // Who cannot take part says so to the others.
+  if (link_ && (link_->has_failed() || interop::failed(state_->stream))) header_.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->status = Work::Status::running;
+  }
+  began_ = Clock::now(), deadline_ = began_ + (plan_->timeout.count() > 0 ? plan_->timeout : group_->timeout());
+  tell();
+  return true;
+}
+
+/// All ranks have come: their memory is as they want it read.
+void CallTask::launch() {
+  const Stream stream = group_->kernel_stream(state_->stream.device());
+  plan_->launch(stream);
+  Event behind;
+  behind.record(stream);
+  kernels_ = retained(interop::event(behind));
+  stage_ = Stage::launched;
+}
+
+/// Nobody goes on before all have read and written.
+void CallTask::leave() {
+  stage_ = Stage::leaving;
+  const Problem problem{.collective = Collective::all_gather, .ranks = group_->size(), .root = 0, .method = Method::direct};
+  Envelopes& e = *envelopes_;
+  execution_ = std::make_unique<Execution>(
+      std::make_shared<const Schedule>(schedule_of(problem, group_->rank())),
+      HostMemory{.input = std::span(e.mine).first(1), .output = std::span(e.all).first(static_cast<std::size_t>(group_->size())), .element = 1, .block = 1},
+      Sum{}, open(Lane::leaving, static_cast<std::uint32_t>(header_.sequence)));
+}
+
+void CallTask::tell() {
+  if (plan_->condition) {
+    stage_ = Stage::polling;
+    return;
+  }
+  const auto n = static_cast<std::size_t>(group_->size());
+  Envelopes& e = *envelopes_;
+  stage_ = Stage::telling;
+  if (is_pair(header_.kind)) {
+    e.bytes = sizeof(CallHeader), e.mine.resize(e.bytes), e.all.resize(2 * e.bytes);
+    std::memcpy(e.mine.data(), &header_, sizeof header_);
+    exchange_ = open(Lane::envelope, static_cast<std::uint32_t>(plan_->tag));
+    if (header_.kind == CallKind::send)
+      exchange_->send(peer_, e.mine);
+    else
+      exchange_->receive(peer_, std::span(e.all).first(e.bytes));
+    group_->leave_line(line(), this);
+    return;
+  }
+  e.bytes = sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t);
+  e.mine.resize(e.bytes), e.all.resize(n * e.bytes);
+  std::memcpy(e.mine.data(), &header_, sizeof header_);
+  if (!plan_->rows.empty()) std::memcpy(e.mine.data() + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
+  const Problem problem{.collective = Collective::all_gather, .ranks = static_cast<int>(n), .root = 0, .method = Method::direct};
+  auto schedule = std::make_shared<const Schedule>(schedule_of(problem, group_->rank()));
+  execution_ = std::make_unique<Execution>(std::move(schedule), HostMemory{.input = e.mine, .output = e.all, .element = 1, .block = e.bytes}, Sum{},
+                                           open(Lane::collective, static_cast<std::uint32_t>(header_.sequence)));
+}
+
+bool CallTask::told() {
+  if (is_pair(header_.kind)) {
+    if (!exchange_->done()) return false;
+    Envelopes& e = *envelopes_;
+    stage_ = Stage::answering;
+    if (header_.kind == CallKind::send) {
+      exchange_ = open(Lane::answer, header_.ticket);
+      exchange_->receive(peer_, std::span(e.all).first(e.bytes));
+      return true;
+    }
+    peer_ = exchange_->source();
+    header_.sequence = e.header(0)->sequence, header_.ticket = e.header(0)->ticket;
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->source = peer_, state_->sequence = header_.sequence;
+    }
+    std::memcpy(e.mine.data(), &header_, sizeof header_);
+    exchange_ = open(Lane::answer, header_.ticket);
+    exchange_->send(peer_, e.mine);
+    return true;
+  }
+  if (!execution_->advance()) return false;
+  if (std::optional<Error> why = disagreement(*envelopes_, static_cast<std::size_t>(group_->size()), *plan_, group_->name())) {
+    end(Work::Status::failed, std::move(why));
+    return true;
+  }
+  if (plan_->launch) {
+    launch();
+    return true;
+  }
+  if (!plan_->schedule) {
+    end(Work::Status::done, std::nullopt);
+    return true;
+  }
+  stage_ = Stage::mapping;
+  if (link_) link_->map(input_, output_, plan_->one_memory);
+  return true;
+}
+
+bool CallTask::answered() {
+  if (!exchange_->done()) return false;
+  const CallHeader other = *envelopes_->header(0);
+  const int from = header_.kind == CallKind::send ? group_->rank() : peer_, to = header_.kind == CallKind::send ? peer_ : group_->rank();
+  if (header_.broken != 0 || other.broken != 0) {
+    const ErrorCode code = static_cast<ErrorCode>(header_.broken != 0 ? header_.broken : other.broken);
+    end(Work::Status::failed, Error(ErrorCode::peer_failed, plan_->op,
+                                    fmt::format("rank {} of group '{}' cannot take part in a message from rank {} to rank {}: {}",
+                                                header_.broken != 0 ? group_->rank() : peer_, group_->name(), from, to, name(code))));
+    return true;
+  }
+  if (!header_.agrees(other)) {
+    end(Work::Status::failed,
+        Error(ErrorCode::mismatch, plan_->op,
+              fmt::format("in group '{}' rank {} makes {}, and rank {} makes {}", group_->name(), group_->rank(), header_.text(), peer_, other.text())));
+    return true;
+  }
+  stage_ = Stage::mapping;
+  if (link_) link_->map(input_, output_, plan_->one_memory);
+  return true;
+}
+
+void CallTask::move() {
+  stage_ = Stage::moving;
+  const std::span<const std::byte> input = link_->input();
+  const std::span<std::byte> output = link_->output();
+  if (is_pair(header_.kind)) {
+    exchange_ = open(Lane::payload, header_.ticket);
+    if (header_.kind == CallKind::send)
+      exchange_->send(peer_, input);
+    else
+      exchange_->receive(peer_, output);
+    return;
+  }
+  HostMemory memory = plan_->shape;
+  memory.input = input, memory.output = output;
+  const Reducer* reducer = plan_->reducer ? &*plan_->reducer : nullptr;
+  Sum sum;
+  if (plan_->wide) {
+    // Input and output are one memory of wide numbers.
+    const std::size_t elements = input.size() / plan_->shape.element;
+    wide_ = std::make_shared<std::vector<std::byte>>(elements * reducer->wide_bytes());
+    reducer->widen(wide_->data(), input.data(), elements);
+    memory.input = *wide_, memory.output = *wide_, memory.element = reducer->wide_bytes();
+    sum = [reducer](std::byte* to, std::span<const std::byte* const> parts, std::size_t n) { reducer->add(to, parts, n); };
+  } else if (reducer != nullptr) {
+    sum = [reducer](std::byte* to, std::span<const std::byte* const> parts, std::size_t n) { reducer->all(to, parts, n); };
+  }
+  execution_ =
+      std::make_unique<Execution>(plan_->schedule, std::move(memory), std::move(sum), open(Lane::collective, static_cast<std::uint32_t>(header_.sequence)));
+}
+
+bool CallTask::moved() {
+  if (is_pair(header_.kind) ? !exchange_->done() : !execution_->advance()) return false;
+  if (wide_) {
+    const std::span<std::byte> output = link_->output();
+    plan_->reducer->narrow(output.data(), wide_->data(), output.size() / plan_->shape.element);
+  }
+  stage_ = Stage::unmapping;
+  link_->unmap();
+  return true;
+}
+
+void CallTask::check_time() {
+  if (stage_ == Stage::waiting || Clock::now() < deadline_) return;
+  std::vector<int> waiting;
+  if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) waiting = exchange->waiting_for();
+  const auto ms = std::chrono::duration_cast<Timeout>(deadline_ - began_).count();
+  const Error error(ErrorCode::timed_out, plan_->op,
+                    fmt::format("{} waited {} ms{}{}", text(), ms, waiting.empty() ? "" : " for ", waiting.empty() ? "" : ranks_text(waiting)));
+  group_->fail(error);
+  end(Work::Status::timed_out, error);
+}
+
+void CallTask::fail(const Error& why) {
+  const Error named(why.code(), plan_->op, fmt::format("{}: {}", text(), why.message()), why.cl_code());
+  group_->fail(named);
+  end(Work::Status::failed, named);
+}
+
+void CallTask::end(Work::Status how, std::optional<Error> why) {
+  stage_ = Stage::ended;
+  if (is_pair(header_.kind)) group_->leave_line(line(), this);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
+  }
+  // Exchanges that are not done keep the memory.
+  exchange_.reset(), execution_.reset();
+  // Streams fail before they go on.
+  state_->end(how, std::move(why));
+  if (link_) link_->end();
+}
+
+}}}}  // namespace clutch::v0::dist::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call on its way from the stream's work before it to the work behind it.
+#pragma once
+#include "dist/group.hpp"
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+/// What each rank says of a call, and what is wrong with that.
+struct Envelopes {
+  std::vector<std::byte> mine, all;
+  std::size_t bytes = 0;  ///< of each rank
+  const CallHeader* header(std::size_t rank) const;
+  std::span<const std::int64_t> rows(std::size_t rank) const;
+};
+
+/// Why the ranks' headers are not one call; none if they are. Errors of the result: mismatch, peer_failed.
+std::optional<Error> disagreement(const Envelopes& envelopes, std::size_t ranks, const CallPlan& plan, const std::string& group);
+
+class CallTask : public Task {
+ public:
+  CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link,
+           DevicePlace input, DevicePlace output);
+  bool advance() noexcept override;
+  bool sleeps() const noexcept override { return stage_ == Stage::waiting; }
+  const Envelopes& envelopes() const noexcept { return *envelopes_; }
+
+ private:
+  enum class Stage : std::uint8_t { waiting, telling, answering, launched, leaving, polling, mapping, moving, unmapping, ended };
+  /// One stage further, if it is over. False if it is not.
+  bool step();
+  bool begin();
+  void tell();
+  bool told();
+  void launch();
+  void leave();
+  bool answered();
+  void move();
+  bool moved();
+  void end(Work::Status how, std::optional<Error> why);
+  void fail(const Error& why);
+  void check_time();
+  std::string text() const;
+  GroupImpl::Line line() const;
+  std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag);
+
+  const std::shared_ptr<GroupImpl> group_;
+  const std::shared_ptr<const CallPlan> plan_;
+  const std::shared_ptr<CallState> state_;
+  const std::shared_ptr<DeviceLink> link_;
+  const DevicePlace input_, output_;
+  Stage stage_ = Stage::waiting;
+  CallHeader header_;
+  int peer_ = kAnyPeer;
+  std::shared_ptr<Envelopes> envelopes_;
+  std::shared_ptr<std::vector<std::byte>> wide_;
+  ClOwned<cl_event> kernels_;             ///< of what launch() enqueued
+  std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
+  std::unique_ptr<Execution> execution_;  ///< of collectives
+  Clock::time_point began_, deadline_;
+};
+
+}}}}  // namespace clutch::v0::dist::detail

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// clutch-dist-bench: collectives beside MPI's own on host memory, both timed in turns by the same ranks.
+#include <clutch/dist.hpp>
+#include <clutch/ops/fill.hpp>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace clutch;
+using namespace clutch::dist;
+
+struct Settings {
+  std::vector<std::string> ops{"all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "sendrecv"};
+  std::uint64_t least = 1024, most = 64 << 20, factor = 8;
+  std::string algorithm = "automatic";
+  int pairs = 7;
+  double least_ms = 20;
+  bool json = false;
+};
+
+/// A collective of `count` elements in all, by clutch and by MPI.
+struct Case {
+  std::function<void()> ours, peer;
+  std::function<std::int64_t()> wrong;  ///< elements of this rank's result that are not what they must be
+  std::int64_t count = 0;
+  double bus = 1;  ///< bus bandwidth over algorithm bandwidth, as nccl-tests define them
+};
+
+constexpr std::uint64_t kElement = sizeof(float);
+
+float value(int rank, std::int64_t i) { return static_cast<float>((rank + 1) * 3 + i % 13); }
+
+std::vector<float> values(int rank, std::int64_t n) {
+  std::vector<float> result(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) result[static_cast<std::size_t>(i)] = value(rank, i);
+  return result;
+}
+
+Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm) {
+  const int n = g.size(), me = g.rank();
+  const std::int64_t block = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n, 1), total = block * n;
+  const double share = static_cast<double>(n - 1) / n;
+  Case c{.count = total};
+  auto in = [&](std::int64_t count) {
+    const std::vector<float> host = values(me, count);
+    return from_host(host, {count});
+  };
+  auto host_in = [&](std::int64_t count) { return std::make_shared<std::vector<float>>(values(me, count)); };
+  auto host_out = [](std::int64_t count) { return std::make_shared<std::vector<float>>(static_cast<std::size_t>(count)); };
+  auto check = [](Tensor out, std::function<float(std::int64_t)> wanted) {
+    return [out, wanted] {
+      const std::vector<float> got = out.to_host<float>();
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] == wanted(static_cast<std::int64_t>(i)) ? 0 : 1;
+      return wrong;
+    };
+  };
+  auto sum = [n](std::int64_t i) {
+    float all = 0;
+    for (int r = 0; r < n; ++r) all += value(r, i);
+    return all;
+  };
+  const auto count = static_cast<int>(total), part = static_cast<int>(block);
+  if (op == "all_reduce" || op == "reduce") {
+    const bool to_all = op == "all_reduce";
+    const Tensor x = in(total), out = empty({total});
+    const auto a = host_in(total), b = host_out(total);
+    c.bus = to_all ? 2 * share : 1;
+    c.ours = [=] { to_all ? g.all_reduce_out(out, x, {.algorithm = algorithm}) : g.reduce_out(out, x, 0, {.algorithm = algorithm}); };
+    c.peer = [=] {
+      to_all ? MPI_Allreduce(a->data(), b->data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+             : MPI_Reduce(a->data(), b->data(), count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    };
+    if (to_all || me == 0) c.wrong = check(out, sum);
+  } else if (op == "reduce_scatter") {
+    const Tensor x = in(total), out = empty({block});
+    const auto a = host_in(total), b = host_out(block);
+    c.bus = share;
+    c.ours = [=] { g.reduce_scatter_out(out, x); };
+    c.peer = [=] { MPI_Reduce_scatter_block(a->data(), b->data(), part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+    c.wrong = check(out, [=](std::int64_t i) { return sum(me * block + i); });
+  } else if (op == "all_gather" || op == "gather") {
+    const bool to_all = op == "all_gather";
+    const Tensor x = in(block), out = to_all || me == 0 ? empty({total}) : Tensor();
+    const auto a = host_in(block), b = host_out(total);
+    c.bus = share;
+    c.ours = [=] { to_all ? g.all_gather_out(out, x) : g.gather_out(out, x, 0); };
+    c.peer = [=] {
+      to_all ? MPI_Allgather(a->data(), part, MPI_FLOAT, b->data(), part, MPI_FLOAT, MPI_COMM_WORLD)
+             : MPI_Gather(a->data(), part, MPI_FLOAT, b->data(), part, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    };
+    if (out.defined()) c.wrong = check(out, [=](std::int64_t i) { return value(static_cast<int>(i / block), i % block); });
+  } else if (op == "scatter") {
+    const Tensor x = me == 0 ? in(total) : Tensor(), out = empty({block});
+    const auto a = host_in(total), b = host_out(block);
+    c.bus = share;
+    c.ours = [=] { g.scatter_out(out, x, 0); };
+    c.peer = [=] { MPI_Scatter(a->data(), part, MPI_FLOAT, b->data(), part, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+    c.wrong = check(out, [=](std::int64_t i) { return value(0, me * block + i); });
+  } else if (op == "broadcast") {
+    const Tensor x = in(total);
+    const auto a = host_in(total);
+    c.ours = [=] { g.broadcast_(x, 0); };
+    c.peer = [=] { MPI_Bcast(a->data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+    c.wrong = check(x, [](std::int64_t i) { return value(0, i); });
+  } else if (op == "all_to_all") {
+    const Tensor x = in(total), out = empty({total});
+    const auto a = host_in(total), b = host_out(total);
+    c.bus = share;
+    c.ours = [=] { g.all_to_all_out(out, x); };
+    c.peer = [=] { MPI_Alltoall(a->data(), part, MPI_FLOAT, b->data(), part, MPI_FLOAT, MPI_COMM_WORLD); };
+    c.wrong = check(out, [=](std::int64_t i) { return value(static_cast<int>(i / block), me * block + i % block); });
+  } else {
+    // Around a ring.
+    const int next = (me + 1) % n, before = (me + n - 1) % n;
+    const Tensor x = in(total), out = empty({total});
+    const auto a = host_in(total), b = host_out(total);
+    c.ours = [=] {
+      const Work sent = g.send(x, next, 0, {.async = true});
+      g.recv(out, before);
+      sent.wait();
+    };
+    c.peer = [=] { MPI_Sendrecv(a->data(), count, MPI_FLOAT, next, 0, b->data(), count, MPI_FLOAT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); };
+    c.wrong = check(out, [=](std::int64_t i) { return value(before, i); });
+  }
+  return c;
+}
+
+/// Microseconds of a call, of the rank that takes longest.
+double time_us(const std::function<void()>& call, int times) {
+  const Stream stream = current_stream();
+  stream.synchronize();
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) {
+    call();
+    stream.synchronize();
+  }
+  double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times, slowest = 0;
+  MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
+double median(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x.size() % 2 != 0 ? x[x.size() / 2] : (x[x.size() / 2 - 1] + x[x.size() / 2]) / 2;
+}
+
+int run(const Settings& s) {
+  static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic},
+                                                            {"one_shot", Algorithm::one_shot},
+                                                            {"direct", Algorithm::direct},
+                                                            {"tree", Algorithm::tree},
+                                                            {"halving", Algorithm::halving}};
+  const Algorithm algorithm = kAlgorithms.at(s.algorithm);
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm everyone = MPI_COMM_WORLD;
+  const Group world = open({.communicator = &everyone});
+  const bool prints = world.rank() == 0;
+  if (prints && !s.json) {
+    fmt::print("# {} ranks on {}; times are those of the slowest rank; ratio: MPI's time on host memory over ours, median of {} pairs [least, most]\n",
+               world.size(), current_stream().device().name(), s.pairs);
+    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
+               "time (us)", "algbw", "busbw", "#wrong", "MPI (us)");
+  }
+  std::int64_t all_wrong = 0;
+  for (const std::string& op : s.ops)
+    for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
+      const Case c = make(op, bytes, world, algorithm);
+      c.ours(), c.peer();
+      const double first = std::max(time_us(c.ours, 1), time_us(c.peer, 1));
+      const int times = std::clamp(static_cast<int>(s.least_ms * 1000 / first), 1, 2000);
+      std::vector<double> ours, peers, ratios;
+      for (int pair = 0; pair < s.pairs; ++pair) {
+        // Ours first and last in turns.
+        double a = 0, b = 0;
+        if (pair % 2 == 0) a = time_us(c.ours, times), b = time_us(c.peer, times);
+        if (pair % 2 != 0) b = time_us(c.peer, times), a = time_us(c.ours, times);
+        ours.push_back(a), peers.push_back(b), ratios.push_back(b / a);
+      }
+      std::int64_t mine = c.wrong ? c.wrong() : 0, wrong = 0;
+      MPI_Allreduce(&mine, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+      all_wrong += wrong;
+      const double us = median(ours), gbs = static_cast<double>(c.count) * kElement / us / 1000;
+      const bool reduces = op.find("reduce") != std::string::npos, has_root = op == "reduce" || op == "gather" || op == "scatter" || op == "broadcast";
+      if (!prints) continue;
+      const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+      if (s.json)
+        fmt::print(
+            "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"mpi_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
+            "\"wrong\": {}}}\n",
+            op, world.size(), static_cast<std::uint64_t>(c.count) * kElement, us, median(peers), median(ratios), *least, *most, wrong);
+      else
+        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {:>10.1f}  {:.2f} [{:.2f}, {:.2f}]\n", op,
+                   static_cast<std::uint64_t>(c.count) * kElement, c.count, "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong,
+                   median(peers), median(ratios), *least, *most);
+      std::fflush(stdout);
+    }
+  MPI_Finalize();
+  return all_wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  CLI::App app("Times collectives of f32 beside MPI's own on host memory, in turns. Start it by mpirun.");
+  const std::vector<std::string> all = s.ops;
+  app.add_option("--ops", s.ops, "Collectives")->delimiter(',')->check(CLI::IsMember(all));
+  app.add_option("--min", s.least, "Bytes of the smallest tensors")->transform(CLI::AsSizeValue(false));
+  app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
+  app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
+  app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving"}));
+  app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
+  app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");
+  app.add_flag("--json", s.json, "A line of JSON for each row");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(s);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "clutch-dist-bench: {}\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Ranks that work together: groups, and collectives over tensors of any OpenCL device. The library clutch_dist, a
+// component of the package of its own; it uses MPI, which the library clutch does not.
+//
+//   auto world = clutch::dist::open();          // mpirun -np 2 program
+//   world.all_reduce_(gradient);                // in the order of the current stream; the host does not wait
+//
+// Order of sums: a balanced tree over the ranks, lower ranks on the left, whatever the algorithm: all ranks get the
+// same bits, and the same ones from each algorithm and each transport.
+#include <clutch/event.hpp>
+#include <clutch/tensor.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#if defined(__GNUC__)
+#define CLUTCH_DIST_API __attribute__((visibility("default")))
+#else
+#define CLUTCH_DIST_API
+#endif
+
+namespace clutch { inline namespace v0 { namespace dist {
+
+namespace detail {
+class GroupImpl;
+class SymmetricImpl;
+struct CallState;
+struct GroupCalls;
+}  // namespace detail
+
+/// What becomes of the ranks' elements. avg divides the sum by the number of ranks, integers towards 0; premul_sum
+/// multiplies each element by ReduceOptions::factor before.
+enum class ReduceOp : std::uint8_t { sum, avg, prod, min, max, band, bor, bxor, premul_sum };
+
+/// Returns the enumerator's name: "premul_sum".
+CLUTCH_DIST_API std::string_view name(ReduceOp op) noexcept;
+
+enum class Order : std::uint8_t {
+  canonical,  ///< bits depend neither on rank nor on algorithm nor on transport
+  any,        ///< allows the ring, whose sums begin at another rank for each block: all ranks still get the same bits
+};
+
+/// How a collective goes about it. What does not do a collective, or not for so many ranks, is an Error.
+enum class Algorithm : std::uint8_t {
+  automatic,  ///< by bytes and ranks
+  one_shot,   ///< all_reduce, reduce: each rank sends all to all
+  direct,     ///< each rank reduces a block of all ranks and sends it to all: the least traffic in few rounds
+  tree,       ///< all_reduce, reduce, broadcast
+  halving,    ///< all_reduce of a power of two of ranks
+  ring,       ///< all_reduce with Order::any
+  /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory; not in captures
+  kernel,
+};
+
+using Timeout = std::chrono::milliseconds;
+
+/// A call that ranks make together. A cheap value: copies share the call. An empty Work is done.
+class CLUTCH_DIST_API Work {
+ public:
+  enum class Status : std::uint8_t {
+    waiting,    ///< for the stream's work before it
+    running,    ///< with the other ranks
+    done,       ///< its results are there
+    timed_out,  ///< a rank did not come, or did not go on, within the time-out
+    failed,     ///< for another reason
+  };
+
+  Work() = default;
+  /// Never waits. Of a recorded call that of its last replay.
+  Status status() const noexcept;
+  /// Makes the stream (empty: the current one of the call's device) wait for the results; the host does not. Calls that
+  /// are not asynchronous need none of it on their own stream.
+  void wait(const Stream& stream = {}) const;
+  /// Waits on the host, at most for so long; 0: for the call's own time-out.
+  /// Errors: timed_out, peer_failed, mismatch or what else the call failed with, naming group, call and rank.
+  void synchronize(Timeout timeout = {}) const;
+  /// The number of the call in its group, the same on all ranks; of sends and receives that of the two ranks.
+  std::uint64_t sequence() const noexcept;
+  /// The rank from which a receive of kAnyRank got its message. Errors: invalid_argument before it is done.
+  int source() const;
+  /// Milliseconds with the other ranks, by the host's clock. Errors: invalid_argument before it is done.
+  double milliseconds() const;
+  /// Calls the function once with the final status, at once if there is one. It runs on the progress thread: it must
+  /// neither throw nor wait for a Work.
+  void on_done(std::function<void(Status)> function) const;
+
+  explicit Work(std::shared_ptr<detail::CallState> state) noexcept : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<detail::CallState> state_;
+};
+
+/// A place in a program's text: what errors and records say of a call.
+struct SourceLine {
+  const char* file = "";
+  unsigned line = 0;
+  const char* function = "";
+  /// The place that the call itself stands at.
+  static constexpr SourceLine here(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE(),
+                                   const char* function = __builtin_FUNCTION()) noexcept {
+    return {file, line, function};
+  }
+};
+
+struct CallOptions {
+  Stream stream = {};    ///< in whose order the call is; empty: the current one of the tensors' device
+  bool async = false;    ///< the stream goes on beside the call; Work::wait() joins them again
+  Timeout timeout = {};  ///< 0: the group's
+  Algorithm algorithm = Algorithm::automatic;
+  SourceLine where = SourceLine::here();
+};
+
+struct ReduceOptions {
+  ReduceOp op = ReduceOp::sum;
+  double factor = 1;  ///< of premul_sum
+  Order order = Order::canonical;
+  Stream stream = {};  ///< as CallOptions, this one and those below
+  bool async = false;
+  Timeout timeout = {};
+  Algorithm algorithm = Algorithm::automatic;
+  SourceLine where = SourceLine::here();
+};
+
+struct OpenOptions {
+  /// A caller's `MPI_Comm*`, whose ranks the group has: it is duplicated, and MPI_Init_thread with MPI_THREAD_MULTIPLE
+  /// and MPI_Finalize stay the caller's business. Null: MPI_COMM_WORLD of a program that mpirun started, which open()
+  /// initializes where nobody has; one rank alone without mpirun.
+  void* communicator = nullptr;
+  Timeout timeout = std::chrono::minutes(10);  ///< of calls that state none
+  std::string name = "world";
+};
+
+inline constexpr int kAnyRank = -1;
+
+/// Ranks, of which this process is one. A cheap value: copies share the group.
+/// Calls: every rank makes the same calls in the same order. A rank that makes another call, or the same with another
+///   dtype, size, root or reduction, makes the call an Error (mismatch) on every rank, before any number has moved; the
+///   group may be used further. Two groups do not wait for each other.
+/// Tensors: of any device and any strides, on each rank. Those that are not contiguous are copied once. Outputs may be
+///   the inputs, or, of all_gather and reduce_scatter, the rank's own block of one may be the other; else an overlap is
+///   an Error.
+/// Dtypes: copies take all but packed ones of an odd count. Reductions: all floating dtypes, f16, bf16 and f8 computed
+/// in
+///   f32 and rounded once; complex ones but for min and max; integers, which wrap, but for premul_sum; bool, of which
+///   sum and max are "or", prod and min "and", but for avg and premul_sum. band, bor, bxor take integers and bool. A
+///   NaN wins in min and max.
+/// Stream: calls are in the order of a stream, and the host waits for nothing. Captures record calls, and each replay
+///   makes them again.
+/// Errors: invalid_argument for an empty group, a rank without meaning, an algorithm that does not do it, a failed
+/// group;
+///   invalid_shape; invalid_dtype; device_mismatch; invalid_overlap. What fails later fails the stream (stream_failed),
+///   and Work::synchronize() says why.
+/// Threads: calls of one group must be made in the same order on all ranks, so by one thread at a time.
+class CLUTCH_DIST_API Group {
+ public:
+  Group() = default;
+  bool empty() const noexcept { return impl_ == nullptr; }
+  /// Errors: invalid_argument for an empty Group (so for all below).
+  int rank() const;
+  int size() const;
+  /// Of each rank of the group, its rank in the group of open().
+  std::span<const int> global_ranks() const;
+  const std::string& name() const;
+
+  /// The ranks that give the same color, ordered by key and rank. Collective; waits. A negative color: an empty Group.
+  Group split(int color, int key = 0, const std::string& name = {}, const CallOptions& options = {}) const;
+  /// A group of these ranks of this one, in this order, of which this process is one. Collective among them; waits.
+  /// Errors: invalid_argument for a rank that is twice there or not below size(), or without this one.
+  Group subgroup(std::span<const int> ranks, const std::string& name = {}) const;
+
+  /// Every rank gets the reduction of all.
+  Work all_reduce_(const Tensor& self, const ReduceOptions& options = {}) const;
+  Work all_reduce_out(const Tensor& out, const Tensor& in, const ReduceOptions& options = {}) const;
+  /// The root gets it. `out` is the root's; others give an undefined one.
+  Work reduce_(const Tensor& self, int root, const ReduceOptions& options = {}) const;
+  Work reduce_out(const Tensor& out, const Tensor& in, int root, const ReduceOptions& options = {}) const;
+  /// Rank r gets block r of the reduction. Shapes: `in` has size() times as many elements as `out`.
+  Work reduce_scatter_out(const Tensor& out, const Tensor& in, const ReduceOptions& options = {}) const;
+  /// Every rank gets the tensors of all, one behind the other. Shapes: `out` has size() times as many elements as `in`.
+  Work all_gather_out(const Tensor& out, const Tensor& in, const CallOptions& options = {}) const;
+  /// The root gets them. `out` is the root's; others give an undefined one.
+  Work gather_out(const Tensor& out, const Tensor& in, int root, const CallOptions& options = {}) const;
+  /// Rank r gets block r of the root's `in`; others give an undefined one.
+  Work scatter_out(const Tensor& out, const Tensor& in, int root, const CallOptions& options = {}) const;
+  /// Every rank gets what the root has.
+  Work broadcast_(const Tensor& self, int root, const CallOptions& options = {}) const;
+  /// Block b of rank a's `in` becomes block a of rank b's `out`.
+  Work all_to_all_out(const Tensor& out, const Tensor& in, const CallOptions& options = {}) const;
+
+  /// The same where ranks have different numbers of rows (entries of dimension 0): rows[r] are rank r's, the same list
+  /// on all ranks. Errors: invalid_shape where tensors have other rows.
+  Work reduce_scatter_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> rows,
+                            const ReduceOptions& options = {}) const;
+  Work all_gather_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> rows,
+                        const CallOptions& options = {}) const;
+  Work gather_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> rows, int root,
+                    const CallOptions& options = {}) const;
+  Work scatter_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> rows, int root,
+                     const CallOptions& options = {}) const;
+  /// out_rows[r] rows come from rank r, in_rows[r] go there. Errors: mismatch on every rank where two ranks differ.
+  Work all_to_all_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> out_rows,
+                        std::span<const std::int64_t> in_rows, const CallOptions& options = {}) const;
+
+  /// A message of one rank to another: sends and receives of two ranks with one tag match in the order of the calls.
+  /// Errors: mismatch on both where dtype or elements differ; invalid_argument for a tag outside 0 to kMaxTag.
+  Work send(const Tensor& in, int to, int tag = 0, const CallOptions& options = {}) const;
+  /// `from` may be kAnyRank.
+  Work recv(const Tensor& out, int from, int tag = 0, const CallOptions& options = {}) const;
+  static constexpr int kMaxTag = (1 << 20) - 1;
+
+  /// Ends when all ranks have come to it, in the stream's order.
+  Work barrier(const CallOptions& options = {}) const;
+
+  /// Time-out of later calls that state none.
+  void set_timeout(Timeout timeout) const;
+  /// Fails all calls under way and all later ones of this rank; the other ranks run into their time-outs.
+  void abort(const std::string& why) const;
+  /// True after a call timed out or lost a rank, or after abort(): all calls are Errors.
+  bool failed() const;
+
+  explicit Group(std::shared_ptr<detail::GroupImpl> impl) noexcept : impl_(std::move(impl)) {}
+  const std::shared_ptr<detail::GroupImpl>& impl() const noexcept { return impl_; }
+
+ private:
+  std::shared_ptr<detail::GroupImpl> impl_;
+};
+
+/// Memory of which each rank of a group has a part, in a segment that the ranks of a host share: any op and any kernel
+/// works on the parts of other ranks as it does on its own. A cheap value: copies share the memory.
+/// Collectives: all_reduce_, reduce_scatter_out, all_gather_out, all_to_all_out and broadcast_ of tensors in it take
+///   Algorithm::kernel where they are large enough: one launch on each rank reads from all ranks, or writes to all, and
+///   nothing is sent. Bits are those of other algorithms. Views must begin at the same element on all ranks.
+/// Order: work on a peer's part is in the order of this rank's stream alone. Group::barrier(), or a signal, tells the
+///   other ranks that it is done, and that it may begin.
+/// Memory: counts nowhere in the pool's statistics; it lives as long as a tensor of it, on this rank and on others.
+class CLUTCH_DIST_API Symmetric {
+ public:
+  /// How this rank reaches another one's part.
+  enum class Tier : std::uint8_t {
+    direct,  ///< its kernels read and write the memory itself
+    remote,  ///< by collectives and messages: on another host, or of a device that computes in a memory of its own
+  };
+
+  Symmetric() = default;
+  /// Collective; waits. Each tier is tried: a kernel writes, and a kernel of the other rank reads, both ways.
+  /// Shapes: the same on all ranks. The elements are undefined.
+  /// Errors: mismatch on every rank where sizes or dtypes differ; out_of_memory; invalid_argument for an empty group or
+  ///   less than one channel.
+  Symmetric(const Dims& sizes, const Group& group, const TensorOptions& options = {}, int channels = 64);
+
+  bool empty() const noexcept { return impl_ == nullptr; }
+  /// Errors: invalid_argument if it is empty (so for all below).
+  const Group& group() const;
+  /// This rank's part.
+  Tensor local() const;
+  Tier tier(int rank) const;
+  bool all_direct() const;
+  /// A rank's part, which any op takes; of this rank local(). Errors: not_supported where tier(rank) is remote.
+  Tensor peer(int rank) const;
+
+  /// Adds to a counter that this rank has at another one, one for each channel, in the stream's order: what the stream
+  /// wrote to that rank before is there when the counter is. Errors: not_supported where tier(to) is remote.
+  void signal(int to, int channel = 0, std::uint32_t add = 1, const Stream& stream = {}) const;
+  /// Makes the stream wait until the counter that another rank has here is at least so large. The host does not wait.
+  Work wait_signal(int from, int channel, std::uint32_t at_least, const CallOptions& options = {}) const;
+
+  const std::shared_ptr<detail::SymmetricImpl>& impl() const noexcept { return impl_; }
+
+ private:
+  std::shared_ptr<detail::SymmetricImpl> impl_;
+};
+
+/// The ranks that mpirun started, or those of a communicator. Collective; waits, and connects all ranks.
+/// Errors: not_supported where MPI was initialized without MPI_THREAD_MULTIPLE.
+CLUTCH_DIST_API Group open(const OpenOptions& options = {});
+
+/// Ranks that are threads of this process, each with the group of its own: tests and debuggers need no mpirun. Results
+/// are those of as many processes, bit for bit. Errors: invalid_argument for less than one rank.
+CLUTCH_DIST_API std::vector<Group> open_threads(int ranks, const OpenOptions& options = {});
+
+}}}  // namespace clutch::v0::dist

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks for tests: threads of this process, or the processes that mpirun started.
+#pragma once
+#include "support/fixture.hpp"
+
+#include <clutch/dist.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace clutch::testing {
+
+/// Ranks of mpirun; 0 where the process is alone.
+inline int processes() {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return size == nullptr ? 0 : std::atoi(size);
+}
+
+/// One group for all tests of a process: MPI is initialized once.
+inline const dist::Group& world() {
+  static const auto& group = *new dist::Group(dist::open({.timeout = std::chrono::seconds(20)}));
+  return group;
+}
+
+/// Calls f(group) for each rank, with a stream of its own: under mpirun for the rank of this process, in a group of its own so that a test may let it fail;
+/// else for each of these numbers of ranks, that are threads.
+template <class F>
+void for_ranks(const std::vector<int>& numbers, F&& f) {
+  const Device device = default_device();
+  if (processes() > 0) {
+    SCOPED_TRACE("rank " + std::to_string(world().rank()) + " of " + std::to_string(world().size()) + " processes");
+    const StreamGuard stream{Stream(device)};
+    f(world().split(0, 0, "test"));
+    return;
+  }
+  for (const int n : numbers) {
+    SCOPED_TRACE(std::to_string(n) + " threads");
+    const std::vector<dist::Group> groups = dist::open_threads(n, {.timeout = std::chrono::seconds(20), .name = "test"});
+    std::vector<std::thread> threads;
+    for (const dist::Group& group : groups)
+      threads.emplace_back([&, group] {
+        const StreamGuard stream{Stream(device)};
+        try {
+          f(group);
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << "rank " << group.rank() << " of " << n << ": " << e.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace clutch::testing
