@@ -428,6 +428,9 @@ static_assert(static_cast<int>(ErrorCode::io) == CLUTCH_IO);
 static_assert(static_cast<int>(ErrorCode::capturing) == CLUTCH_CAPTURING);
 static_assert(static_cast<int>(ErrorCode::internal) == CLUTCH_INTERNAL);
 static_assert(static_cast<int>(ErrorCode::not_converged) == CLUTCH_NOT_CONVERGED);
+static_assert(static_cast<int>(ErrorCode::timed_out) == CLUTCH_TIMED_OUT);
+static_assert(static_cast<int>(ErrorCode::peer_failed) == CLUTCH_PEER_FAILED);
+static_assert(static_cast<int>(ErrorCode::mismatch) == CLUTCH_MISMATCH);
 
 template <>
 struct Initial<clutch_device_traits_t> {

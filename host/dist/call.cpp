@@ -49,6 +49,7 @@ std::string_view name_of(CallKind kind) {
     case CallKind::split: return "split";
     case CallKind::symmetric: return "Symmetric";
     case CallKind::wait_signal: return "wait_signal";
+    case CallKind::optimizer_step: return "ShardedAdamW::step";
     case CallKind::send: return "send";
     case CallKind::receive: return "recv";
   }
@@ -87,9 +88,10 @@ std::string CallHeader::text() const {
     what += '(';
     if (reduces(kind)) what += op == ReduceOp::premul_sum ? fmt::format("premul_sum by {}, ", factor) : fmt::format("{}, ", name(op));
     if (kind == CallKind::all_reduce || kind == CallKind::reduce) what += fmt::format("{}, ", symmetric != 0 ? "kernel" : name_of(method));
+    if (kind == CallKind::optimizer_step) what += fmt::format("lr {}, step {}, ", factor, rows);
     if (root >= 0) what += fmt::format("root {}, ", root);
-    what +=
-        elements > 0 || rows == 0 ? fmt::format("{} elements of {}", elements, name(dtype)) : fmt::format("{}, rows {:08x}", name(dtype), rows & 0xffffffff);
+    what += elements > 0 || rows == 0 || kind == CallKind::optimizer_step ? fmt::format("{} elements of {}", elements, name(dtype))
+                                                                          : fmt::format("{}, rows {:08x}", name(dtype), rows & 0xffffffff);
     what += ')';
   }
   if (symmetric != 0) what += fmt::format(" in symmetric memory at byte {}", place);

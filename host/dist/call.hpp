@@ -38,6 +38,7 @@ enum class CallKind : std::uint8_t {
   split,
   symmetric,
   wait_signal,
+  optimizer_step,
   send,
   receive,
 };
@@ -58,9 +59,10 @@ struct CallHeader {
   std::uint64_t symmetric = 0;  ///< the Symmetric whose memory kernels work on, and where in it; 0: none
   std::uint64_t place = 0;
   double factor = 1;
+  std::uint64_t ordinal = 0;  ///< of messages: of those between the two ranks with its tag, from 1
   std::int32_t root = -1;
   std::uint32_t ticket = 0;  ///< of sends: what their numbers are tagged by
-  char file[56] = {};        ///< the end of its name
+  char file[48] = {};        ///< the end of its name
 
   void set_place(const SourceLine& where);
   /// "all_reduce(sum, f32, 1024 elements, direct) at train.cpp:42"
@@ -103,7 +105,9 @@ struct CallPlan {
   bool one_memory = false;
   std::vector<std::int64_t> rows;  ///< of all_to_all_v: to each rank, then from each; of splits color and key
   Timeout timeout{};
-  int peer = kAnyRank, tag = 0;  ///< of sends and receives
+  int peer = kAnyRank, tag = 0;                                ///< of sends and receives
+  std::vector<std::vector<std::int64_t>> in_sizes, out_sizes;  ///< as flight recorders have them
+  SourceLine where;
   /// Work of the device between two meetings of all ranks, in the place of a schedule.
   std::function<void(const Stream&)> launch;
   /// What is waited for, in the place of other ranks' messages.

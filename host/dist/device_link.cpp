@@ -32,6 +32,11 @@ ClOwned<cl_event> retained(cl_event event) {
   return ClOwned<cl_event>(event);
 }
 
+void wake_after(cl_event event) {
+  auto called = [](cl_event, cl_int, void*) { Progress::instance().wake(); };
+  check_cl(clSetEventCallback(event, CL_COMPLETE, called, nullptr), "clSetEventCallback");
+}
+
 namespace {
 
 ClOwned<cl_command_queue> retained(cl_command_queue queue) {

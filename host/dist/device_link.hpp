@@ -85,5 +85,7 @@ void check_cl(cl_int status, const char* call);
 /// True once the command is done, or where there is none. Errors: opencl, in the name of what the command was for.
 bool is_complete(cl_event event, const char* call);
 ClOwned<cl_event> retained(cl_event event);
+/// Wakes the progress thread once the command is done. Errors: opencl.
+void wake_after(cl_event event);
 
 }}}}  // namespace clutch::v0::dist::detail

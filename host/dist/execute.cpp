@@ -25,23 +25,38 @@ std::size_t block_of(std::size_t total, std::int32_t blocks) {
   return (total + n - 1) / n;
 }
 
-Execution::Execution(std::shared_ptr<const Schedule> schedule, HostMemory memory, Sum sum, std::unique_ptr<Exchange> exchange)
-    : schedule_(std::move(schedule)), memory_(std::move(memory)), sum_(std::move(sum)), exchange_(std::move(exchange)) {
-  if (schedule_->scratch > 0) {
-    scratch_ = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(schedule_->scratch) * memory_.block * memory_.element);
-    exchange_->keep(scratch_);
-  }
+std::shared_ptr<std::byte[]> ScratchMemory::get(std::size_t bytes) {
+  constexpr std::size_t kMostKept = 4;
+  const std::lock_guard lock(mutex_);
+  // Nobody else has those that are here alone.
+  for (const Kept& kept : kept_)
+    if (kept.memory.use_count() == 1 && kept.bytes >= bytes && kept.bytes / 4 <= bytes) return kept.memory;
+  if (kept_.size() == kMostKept) std::erase_if(kept_, [](const Kept& kept) { return kept.memory.use_count() == 1; });
+  std::shared_ptr<std::byte[]> memory(new std::byte[bytes]);
+  if (kept_.size() < kMostKept) kept_.push_back({memory, bytes});
+  return memory;
+}
+
+Execution::Execution(std::shared_ptr<const Schedule> schedule, HostMemory memory, Sum sum, std::unique_ptr<Exchange> exchange, ScratchMemory* scratch)
+    : schedule_(std::move(schedule)),
+      memory_(std::move(memory)),
+      sum_(std::move(sum)),
+      exchange_(std::move(exchange)),
+      scratch_bytes_(static_cast<std::size_t>(schedule_->scratch) * memory_.block * memory_.element) {
+  if (scratch_bytes_ == 0) return;
+  scratch_ = scratch != nullptr ? scratch->get(scratch_bytes_) : std::shared_ptr<std::byte[]>(new std::byte[scratch_bytes_]);
+  exchange_->keep(scratch_);
 }
 
 std::span<std::byte> Execution::write(Place at, std::int32_t blocks) {
   if (at.room == Room::output) return part(memory_.output, memory_.output_begins, memory_.block, memory_.element, at, blocks);
-  return part(std::span(*scratch_), {}, memory_.block, memory_.element, at, blocks);
+  return part(std::span(scratch_.get(), scratch_bytes_), {}, memory_.block, memory_.element, at, blocks);
 }
 
 std::span<const std::byte> Execution::read(Place at, std::int32_t blocks) const {
   if (at.room == Room::input) return part(memory_.input, memory_.input_begins, memory_.block, memory_.element, at, blocks);
   if (at.room == Room::output) return part(std::span<const std::byte>(memory_.output), memory_.output_begins, memory_.block, memory_.element, at, blocks);
-  return part(std::span<const std::byte>(*scratch_), {}, memory_.block, memory_.element, at, blocks);
+  return part(std::span<const std::byte>(scratch_.get(), scratch_bytes_), {}, memory_.block, memory_.element, at, blocks);
 }
 
 void Execution::begin_round() {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -25,13 +26,28 @@ struct HostMemory {
 /// to[i] = parts[0][i] + parts[1][i] + ..., in the canonical order, or what else the caller combines numbers by. `to` may be one of the parts.
 using Sum = std::function<void(std::byte* to, std::span<const std::byte* const> parts, std::size_t elements)>;
 
+/// Memory that calls need for a while, kept for later calls, as pages that are new cost more than what is done with them. Its contents are undefined.
+class ScratchMemory {
+ public:
+  std::shared_ptr<std::byte[]> get(std::size_t bytes);
+
+ private:
+  struct Kept {
+    std::shared_ptr<std::byte[]> memory;
+    std::size_t bytes;
+  };
+  std::mutex mutex_;
+  std::vector<Kept> kept_;
+};
+
 /// Elements of a block where `total` elements are cut into `blocks`.
 std::size_t block_of(std::size_t total, std::int32_t blocks);
 
 /// A schedule on its way.
 class Execution {
  public:
-  Execution(std::shared_ptr<const Schedule> schedule, HostMemory memory, Sum sum, std::unique_ptr<Exchange> exchange);
+  /// `scratch`: where it takes memory from; null: from the system.
+  Execution(std::shared_ptr<const Schedule> schedule, HostMemory memory, Sum sum, std::unique_ptr<Exchange> exchange, ScratchMemory* scratch = nullptr);
   /// Goes on as far as it can without waiting. True once all is done.
   bool advance();
   Exchange& exchange() noexcept { return *exchange_; }
@@ -46,7 +62,8 @@ class Execution {
   const HostMemory memory_;
   const Sum sum_;
   const std::unique_ptr<Exchange> exchange_;
-  std::shared_ptr<std::vector<std::byte>> scratch_;
+  std::shared_ptr<std::byte[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
   std::size_t at_ = 0, end_ = 0;  ///< steps of the round
 };
 

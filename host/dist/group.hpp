@@ -3,16 +3,17 @@
 #pragma once
 #include "dist/call.hpp"
 #include "dist/device_link.hpp"
+#include "dist/flight.hpp"
 #include "dist/progress.hpp"
 #include "dist/transport.hpp"
 
-#include <compare>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,12 +21,20 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
  public:
-  GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::vector<int> global_ranks, Timeout timeout);
+  /// `path`: the same on all ranks, and no other group's. `flight`: null without a recorder.
+  GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::string path, std::vector<int> global_ranks, Timeout timeout,
+            std::shared_ptr<Flight> flight);
+  /// A group of ranks of this one. `mark` tells it from others of them.
+  std::shared_ptr<GroupImpl> part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name);
 
   Transport& transport() const { return *transport_; }
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
   const std::string& name() const { return name_; }
+  Flight* flight() const { return flight_.get(); }
+  std::uint32_t flight_group() const { return flight_group_; }
+  /// How often a subgroup of such ranks was made before.
+  int same_subgroups(std::uint64_t ranks);
   const std::vector<int>& global_ranks() const { return global_ranks_; }
 
   Timeout timeout() const;
@@ -39,9 +48,12 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   struct Line {
     bool sends;
     int peer, tag;
-    friend auto operator<=>(const Line&, const Line&) = default;
+    friend bool operator<(const Line& a, const Line& b) { return std::tie(a.sends, a.peer, a.tag) < std::tie(b.sends, b.peer, b.tag); }
   };
-  void line_up(const Line& line, const void* call);
+  /// Returns the call's number in its line, from 1.
+  std::uint64_t line_up(const Line& line, const void* call);
+  /// A receive from any rank has taken a message that belongs to this line.
+  void count(const Line& line);
   bool is_first(const Line& line, const void* call) const;
   void leave_line(const Line& line, const void* call);
   std::uint64_t next_group();
@@ -52,6 +64,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
 
   /// What is needed to map memory beside this queue.
   const DeviceLink::Beside& beside(cl_command_queue queue);
+  ScratchMemory& scratch() { return scratch_; }
   /// A stream for a call that is asynchronous: one that is idle, so that calls do not wait for each other.
   Stream stream_for(const Device& device);
 
@@ -73,14 +86,19 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
 
  private:
   const std::shared_ptr<Transport> transport_;
-  const std::string name_;
+  const std::string name_, path_;
   const std::vector<int> global_ranks_;
+  const std::shared_ptr<Flight> flight_;
+  ScratchMemory scratch_;
+  const std::uint32_t flight_group_;
   mutable std::mutex mutex_;
   Timeout timeout_;
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::uint32_t tickets_ = 0;
   std::vector<std::uint64_t> of_pairs_;
   std::map<Line, std::deque<const void*>> lines_;
+  std::map<Line, std::uint64_t> counts_;
+  std::map<std::uint64_t, int> subgroups_;
   std::optional<Error> failure_;
   std::map<std::pair<cl_context, cl_device_id>, DeviceLink::Beside> beside_;
   std::vector<Stream> streams_, kernel_streams_;

@@ -12,19 +12,27 @@ namespace clutch { inline namespace v0 { namespace dist {
 
 namespace {
 
-Group group_of(std::shared_ptr<detail::Transport> transport, const OpenOptions& options) {
-  if (options.timeout.count() <= 0)
-    throw Error(ErrorCode::invalid_argument, "dist::open", fmt::format("timeout must be above 0, got {} ms", options.timeout.count()));
+Group group_of(std::shared_ptr<detail::Transport> transport, const OpenOptions& options, const char* op) {
+  if (options.timeout.count() <= 0) throw Error(ErrorCode::invalid_argument, op, fmt::format("timeout must be above 0, got {} ms", options.timeout.count()));
+  if (options.flight_records < 0)
+    throw Error(ErrorCode::invalid_argument, op, fmt::format("flight_records must not be negative, got {}", options.flight_records));
+  std::shared_ptr<detail::Flight> flight;
+  if (options.flight_records > 0) {
+    std::filesystem::path file = options.flight_file;
+    if (!file.empty()) file += std::to_string(transport->rank());
+    flight = std::make_shared<detail::Flight>(detail::FlightOptions{
+        .file = file, .records = static_cast<std::uint32_t>(options.flight_records), .rank = transport->rank(), .world_size = transport->size()});
+  }
   std::vector<int> ranks(static_cast<std::size_t>(transport->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return Group(std::make_shared<detail::GroupImpl>(std::move(transport), options.name, std::move(ranks), options.timeout));
+  return Group(std::make_shared<detail::GroupImpl>(std::move(transport), options.name, "0", std::move(ranks), options.timeout, std::move(flight)));
 }
 
 }  // namespace
 
 Group open(const OpenOptions& options) {
-  if (options.communicator == nullptr && !detail::has_mpi()) return group_of(detail::thread_transports(1)[0], options);
-  Group world = group_of(detail::mpi_transport(options.communicator), options);
+  if (options.communicator == nullptr && !detail::has_mpi()) return group_of(detail::thread_transports(1)[0], options, "dist::open");
+  Group world = group_of(detail::mpi_transport(options.communicator), options, "dist::open");
   // Connects all ranks, and finds those that cannot be reached.
   (void)world.split(0);
   return world;
@@ -33,7 +41,7 @@ Group open(const OpenOptions& options) {
 std::vector<Group> open_threads(int ranks, const OpenOptions& options) {
   if (ranks < 1) throw Error(ErrorCode::invalid_argument, "dist::open_threads", fmt::format("ranks must be 1 or more, got {}", ranks));
   std::vector<Group> groups;
-  for (auto& transport : detail::thread_transports(ranks)) groups.push_back(group_of(std::move(transport), options));
+  for (auto& transport : detail::thread_transports(ranks)) groups.push_back(group_of(std::move(transport), options, "dist::open_threads"));
   return groups;
 }
 

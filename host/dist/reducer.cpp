@@ -111,32 +111,30 @@ void combine(ReduceOp op, W* __restrict out, const W* __restrict right, std::siz
   auto each = [&](auto&& f) {
     for (std::size_t i = 0; i < n; ++i) out[i] = f(out[i], right[i]);
   };
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-    case ReduceOp::premul_sum: return each(added<W>);
-    case ReduceOp::prod: return each(multiplied<W>);
-    case ReduceOp::min:
-      if constexpr (!kComplex<W>) each([](W a, W b) { return a < b || a != a ? a : b; });
-      return;
-    case ReduceOp::max:
-      if constexpr (!kComplex<W>) each([](W a, W b) { return a > b || a != a ? a : b; });
-      return;
-    case ReduceOp::band:
-      if constexpr (std::integral<W>) each([](W a, W b) { return static_cast<W>(a & b); });
-      return;
-    case ReduceOp::bor:
-      if constexpr (std::integral<W>) each([](W a, W b) { return static_cast<W>(a | b); });
-      return;
-    case ReduceOp::bxor:
-      if constexpr (std::integral<W>) each([](W a, W b) { return static_cast<W>(a ^ b); });
-      return;
+  if constexpr (!kComplex<W>) {
+    if (op == ReduceOp::min) return each([](W a, W b) { return a < b || a != a ? a : b; });
+    if (op == ReduceOp::max) return each([](W a, W b) { return a > b || a != a ? a : b; });
   }
+  if constexpr (std::integral<W>) {
+    if (op == ReduceOp::band) return each([](W a, W b) { return static_cast<W>(a & b); });
+    if (op == ReduceOp::bor) return each([](W a, W b) { return static_cast<W>(a | b); });
+    if (op == ReduceOp::bxor) return each([](W a, W b) { return static_cast<W>(a ^ b); });
+  }
+  if (op == ReduceOp::prod) return each(multiplied<W>);
+  each(added<W>);
+}
+
+template <class W, class T>
+W widened(T x) {
+  if constexpr (std::integral<T>)
+    return static_cast<W>(+x);
+  else
+    return static_cast<W>(x);
 }
 
 template <class Stored, class W>
 void load_numbers(const Reduction& r, W* __restrict to, const std::byte* __restrict from, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<W>(Stored::load(from + i * Stored::kBytes));
+  for (std::size_t i = 0; i < n; ++i) to[i] = widened<W>(Stored::load(from + i * Stored::kBytes));
   if constexpr (!std::integral<W>)
     if (r.op == ReduceOp::premul_sum) {
       if constexpr (kComplex<W>) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/symmetric.hpp"
+#include "dist/group_calls.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -9,6 +10,7 @@
 #include <clutch/storage.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -128,7 +130,7 @@ void SymmetricImpl::try_tiers(const Device& device) {
   for (int r = 0; r < n; ++r) tried(me, [&] { found[static_cast<std::size_t>(r)] += word(written_by(me, r)) == token(r, me) ? 2 : 0; });
   // found[r]: 1, this rank reads of r; 2, r's kernels write here. Both ranks must say both.
   const std::vector<std::int64_t> all = g.exchange_rows(exchange("dist::Symmetric", found));
-  auto says = [&](int a, int b) { return all[static_cast<std::size_t>(a * n + b)] == 3; };
+  auto says = [&](int a, int b) { return all[static_cast<std::size_t>(a) * static_cast<std::size_t>(n) + static_cast<std::size_t>(b)] == 3; };
   all_direct_ = true;
   for (int r = 0; r < n; ++r) {
     direct_.push_back(r == me || (says(me, r) && says(r, me)));
@@ -214,6 +216,16 @@ Expr combined(ReduceOp op, const Expr& a, const Expr& b) {
   }
 }
 
+}  // namespace
+
+// A product with a power of two has the quotient's bits, and costs less.
+Expr average(const Expr& sum, int ranks) {
+  const double n = ranks;
+  return std::has_single_bit(static_cast<unsigned>(ranks)) ? sum * Expr(1 / n) : sum / Expr(n);
+}
+
+namespace {
+
 /// The canonical reduction of the inputs, to all outputs. Functions are made once.
 ExprFunction reduction_of(const Reduction& r, DType traced, std::size_t outputs) {
   std::vector<DType> dtypes(static_cast<std::size_t>(r.ranks), traced);
@@ -223,7 +235,7 @@ ExprFunction reduction_of(const Reduction& r, DType traced, std::size_t outputs)
   };
   auto add = [&](const Expr& a, const Expr& b) { return combined(r.op, a, b); };
   Expr all = canonical_sum<Expr>(0, r.ranks, number, add);
-  if (r.op == ReduceOp::avg) all = all / Expr(static_cast<double>(r.ranks));
+  if (r.op == ReduceOp::avg) all = average(all, r.ranks);
   return {dtypes, std::vector<Expr>(outputs, all)};
 }
 
@@ -342,6 +354,21 @@ void Symmetric::signal(int to, int channel, std::uint32_t add, const Stream& str
   if (!memory.is_direct(to))
     throw Error(ErrorCode::not_supported, kOp, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", to));
   add_(memory.counter(to, memory.group().rank(), channel), static_cast<std::int64_t>(add), {}, stream);
+}
+
+Work Symmetric::wait_signal(int from, int channel, std::uint32_t at_least, const CallOptions& options) const {
+  const char* const op = "dist::Symmetric::wait_signal";
+  if (!impl_) throw Error(ErrorCode::invalid_argument, op, "the Symmetric must be a made one, got an empty one");
+  const detail::GroupCalls call{op, impl_->group()};
+  call.check_rank(from, "from");
+  call.check(channel >= 0 && channel < impl_->channels(), ErrorCode::invalid_argument,
+             fmt::format("channel must be below {}, got {}", impl_->channels(), channel));
+  CallOptions at = options;
+  if (at.stream.empty()) at.stream = current_stream(local().device());
+  const auto plan = call.plan(detail::CallKind::wait_signal, {}, at);
+  plan->peer = from;
+  plan->condition = [memory = impl_, from, channel, at_least] { return memory->counted(from, channel) >= at_least; };
+  return call.run(plan, {}, {}, at);
 }
 
 }}}  // namespace clutch::v0::dist

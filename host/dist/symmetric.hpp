@@ -4,6 +4,8 @@
 #include "dist/group.hpp"
 #include "dist/shared_segment.hpp"
 
+#include <clutch/expr.hpp>
+
 #include <atomic>
 #include <memory>
 #include <span>
@@ -41,6 +43,9 @@ class SymmetricImpl {
   std::vector<bool> direct_;
   bool all_direct_ = false;
 };
+
+/// A sum of so many ranks over their number.
+Expr average(const Expr& sum, int ranks);
 
 /// True where one launch can do the collective with tensors in this memory.
 bool can_launch(const SymmetricImpl& memory, const Reduction* reduction, int outputs);

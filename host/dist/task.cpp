@@ -84,7 +84,9 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
   } else if (header_.kind == CallKind::send) {
     header_.sequence = group_->next_of_pair(peer_), header_.ticket = group_->next_ticket();
   }
-  if (is_pair(header_.kind)) group_->line_up(line(), this);
+  if (is_pair(header_.kind)) header_.ordinal = group_->line_up(line(), this);
+  if (Flight* flight = group_->flight())
+    record_ = flight->begin(group_->flight_group(), *plan_, header_, plan_->timeout.count() > 0 ? plan_->timeout : group_->timeout());
   state_->sequence = header_.sequence;
 }
 
@@ -159,6 +161,7 @@ bool CallTask::begin() {
     const std::lock_guard lock(state_->mutex);
     state_->status = Work::Status::running;
   }
+  if (Flight* flight = group_->flight()) flight->ring().started(record_);
   began_ = Clock::now(), deadline_ = began_ + (plan_->timeout.count() > 0 ? plan_->timeout : group_->timeout());
   tell();
   return true;
@@ -171,6 +174,7 @@ void CallTask::launch() {
   Event behind;
   behind.record(stream);
   kernels_ = retained(interop::event(behind));
+  wake_after(kernels_.get());
   stage_ = Stage::launched;
 }
 
@@ -226,6 +230,10 @@ bool CallTask::told() {
     }
     peer_ = exchange_->source();
     header_.sequence = e.header(0)->sequence, header_.ticket = e.header(0)->ticket;
+    if (plan_->peer == kAnyRank) {
+      group_->count({false, peer_, plan_->tag});
+      if (Flight* flight = group_->flight()) flight->ring().matched(record_, peer_, e.header(0)->ordinal);
+    }
     {
       const std::lock_guard lock(state_->mutex);
       state_->source = peer_, state_->sequence = header_.sequence;
@@ -294,22 +302,23 @@ void CallTask::move() {
   if (plan_->wide) {
     // Input and output are one memory of wide numbers.
     const std::size_t elements = input.size() / plan_->shape.element;
-    wide_ = std::make_shared<std::vector<std::byte>>(elements * reducer->wide_bytes());
-    reducer->widen(wide_->data(), input.data(), elements);
-    memory.input = *wide_, memory.output = *wide_, memory.element = reducer->wide_bytes();
+    const std::size_t bytes = elements * reducer->wide_bytes();
+    wide_ = group_->scratch().get(bytes);
+    reducer->widen(wide_.get(), input.data(), elements);
+    memory.input = {wide_.get(), bytes}, memory.output = {wide_.get(), bytes}, memory.element = reducer->wide_bytes();
     sum = [reducer](std::byte* to, std::span<const std::byte* const> parts, std::size_t n) { reducer->add(to, parts, n); };
   } else if (reducer != nullptr) {
     sum = [reducer](std::byte* to, std::span<const std::byte* const> parts, std::size_t n) { reducer->all(to, parts, n); };
   }
-  execution_ =
-      std::make_unique<Execution>(plan_->schedule, std::move(memory), std::move(sum), open(Lane::collective, static_cast<std::uint32_t>(header_.sequence)));
+  execution_ = std::make_unique<Execution>(plan_->schedule, std::move(memory), std::move(sum),
+                                           open(Lane::collective, static_cast<std::uint32_t>(header_.sequence)), &group_->scratch());
 }
 
 bool CallTask::moved() {
   if (is_pair(header_.kind) ? !exchange_->done() : !execution_->advance()) return false;
   if (wide_) {
     const std::span<std::byte> output = link_->output();
-    plan_->reducer->narrow(output.data(), wide_->data(), output.size() / plan_->shape.element);
+    plan_->reducer->narrow(output.data(), wide_.get(), output.size() / plan_->shape.element);
   }
   stage_ = Stage::unmapping;
   link_->unmap();
@@ -340,6 +349,7 @@ void CallTask::end(Work::Status how, std::optional<Error> why) {
     const std::lock_guard lock(state_->mutex);
     state_->milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
   }
+  if (Flight* flight = group_->flight()) flight->end(record_, how, why ? std::string_view(why->message()) : std::string_view());
   // Exchanges that are not done keep the memory.
   exchange_.reset(), execution_.reset();
   // Streams fail before they go on.

@@ -21,7 +21,7 @@ class CallTask : public Task {
   CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link,
            DevicePlace input, DevicePlace output);
   bool advance() noexcept override;
-  bool sleeps() const noexcept override { return stage_ == Stage::waiting; }
+  bool sleeps() const noexcept override { return stage_ == Stage::waiting || stage_ == Stage::launched; }
   const Envelopes& envelopes() const noexcept { return *envelopes_; }
 
  private:
@@ -51,8 +51,9 @@ class CallTask : public Task {
   Stage stage_ = Stage::waiting;
   CallHeader header_;
   int peer_ = kAnyPeer;
+  std::uint64_t record_ = FlightRing::kNotRecorded;
   std::shared_ptr<Envelopes> envelopes_;
-  std::shared_ptr<std::vector<std::byte>> wide_;
+  std::shared_ptr<std::byte[]> wide_;
   ClOwned<cl_event> kernels_;             ///< of what launch() enqueued
   std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
   std::unique_ptr<Execution> execution_;  ///< of collectives

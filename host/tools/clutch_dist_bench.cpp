@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // clutch-dist-bench: collectives beside MPI's own on host memory, both timed in turns by the same ranks.
 #include <clutch/dist.hpp>
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ struct Settings {
   std::uint64_t least = 1024, most = 64 << 20, factor = 8;
   std::string algorithm = "automatic";
   int pairs = 7;
+  bool symmetric = false;
   double least_ms = 20;
   bool json = false;
 };
@@ -34,6 +36,7 @@ struct Settings {
 /// A collective of `count` elements in all, by clutch and by MPI.
 struct Case {
   std::function<void()> ours, peer;
+  std::vector<Symmetric> memory;        ///< kept: kernels know tensors by it
   std::function<std::int64_t()> wrong;  ///< elements of this rank's result that are not what they must be
   std::int64_t count = 0;
   double bus = 1;  ///< bus bandwidth over algorithm bandwidth, as nccl-tests define them
@@ -49,7 +52,7 @@ std::vector<float> values(int rank, std::int64_t n) {
   return result;
 }
 
-Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm) {
+Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, bool symmetric) {
   const int n = g.size(), me = g.rank();
   const std::int64_t block = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n, 1), total = block * n;
   const double share = static_cast<double>(n - 1) / n;
@@ -58,6 +61,8 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
     const std::vector<float> host = values(me, count);
     return from_host(host, {count});
   };
+  // Memory that all ranks reach, or the device's own.
+  auto place = [&](std::int64_t elements) { return symmetric ? c.memory.emplace_back(Dims{elements}, g).local() : empty({elements}); };
   auto host_in = [&](std::int64_t count) { return std::make_shared<std::vector<float>>(values(me, count)); };
   auto host_out = [](std::int64_t count) { return std::make_shared<std::vector<float>>(static_cast<std::size_t>(count)); };
   auto check = [](Tensor out, std::function<float(std::int64_t)> wanted) {
@@ -76,9 +81,17 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
   const auto count = static_cast<int>(total), part = static_cast<int>(block);
   if (op == "all_reduce" || op == "reduce") {
     const bool to_all = op == "all_reduce";
-    const Tensor x = in(total), out = empty({total});
+    const Tensor x = in(total), out = symmetric && to_all ? place(total) : empty({total});
     const auto a = host_in(total), b = host_out(total);
     c.bus = to_all ? 2 * share : 1;
+    if (symmetric && to_all) {
+      // In place, of the same numbers again and again: they are averaged.
+      copy_(out, x);
+      c.ours = [=] { g.all_reduce_(out, {.op = ReduceOp::avg, .algorithm = algorithm}); };
+      c.peer = [=] { MPI_Allreduce(MPI_IN_PLACE, a->data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      c.wrong = check(out, [n, sum](std::int64_t i) { return sum(i) / static_cast<float>(n); });
+      return c;
+    }
     c.ours = [=] { to_all ? g.all_reduce_out(out, x, {.algorithm = algorithm}) : g.reduce_out(out, x, 0, {.algorithm = algorithm}); };
     c.peer = [=] {
       to_all ? MPI_Allreduce(a->data(), b->data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
@@ -86,7 +99,8 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
     };
     if (to_all || me == 0) c.wrong = check(out, sum);
   } else if (op == "reduce_scatter") {
-    const Tensor x = in(total), out = empty({block});
+    const Tensor x = place(total), out = empty({block});
+    copy_(x, in(total));
     const auto a = host_in(total), b = host_out(block);
     c.bus = share;
     c.ours = [=] { g.reduce_scatter_out(out, x); };
@@ -94,7 +108,7 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
     c.wrong = check(out, [=](std::int64_t i) { return sum(me * block + i); });
   } else if (op == "all_gather" || op == "gather") {
     const bool to_all = op == "all_gather";
-    const Tensor x = in(block), out = to_all || me == 0 ? empty({total}) : Tensor();
+    const Tensor x = in(block), out = to_all ? place(total) : me == 0 ? empty({total}) : Tensor();
     const auto a = host_in(block), b = host_out(total);
     c.bus = share;
     c.ours = [=] { to_all ? g.all_gather_out(out, x) : g.gather_out(out, x, 0); };
@@ -111,13 +125,14 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
     c.peer = [=] { MPI_Scatter(a->data(), part, MPI_FLOAT, b->data(), part, MPI_FLOAT, 0, MPI_COMM_WORLD); };
     c.wrong = check(out, [=](std::int64_t i) { return value(0, me * block + i); });
   } else if (op == "broadcast") {
-    const Tensor x = in(total);
+    const Tensor x = place(total);
+    copy_(x, in(total));
     const auto a = host_in(total);
     c.ours = [=] { g.broadcast_(x, 0); };
     c.peer = [=] { MPI_Bcast(a->data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
     c.wrong = check(x, [](std::int64_t i) { return value(0, i); });
   } else if (op == "all_to_all") {
-    const Tensor x = in(total), out = empty({total});
+    const Tensor x = in(total), out = place(total);
     const auto a = host_in(total), b = host_out(total);
     c.bus = share;
     c.ours = [=] { g.all_to_all_out(out, x); };
@@ -180,7 +195,7 @@ int run(const Settings& s) {
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
     for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
-      const Case c = make(op, bytes, world, algorithm);
+      const Case c = make(op, bytes, world, algorithm, s.symmetric);
       c.ours(), c.peer();
       const double first = std::max(time_us(c.ours, 1), time_us(c.peer, 1));
       const int times = std::clamp(static_cast<int>(s.least_ms * 1000 / first), 1, 2000);
@@ -214,9 +229,7 @@ int run(const Settings& s) {
   return all_wrong == 0 ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   Settings s;
   CLI::App app("Times collectives of f32 beside MPI's own on host memory, in turns. Start it by mpirun.");
   const std::vector<std::string> all = s.ops;
@@ -225,12 +238,19 @@ int main(int argc, char** argv) {
   app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving"}));
+  app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
   app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");
   app.add_flag("--json", s.json, "A line of JSON for each row");
   CLI11_PARSE(app, argc, argv);
+  return run(s);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return run(s);
+    return command(argc, argv);
   } catch (const std::exception& e) {
     fmt::print(stderr, "clutch-dist-bench: {}\n", e.what());
     return 2;

@@ -9,10 +9,12 @@
 // Order of sums: a balanced tree over the ranks, lower ranks on the left, whatever the algorithm: all ranks get the
 // same bits, and the same ones from each algorithm and each transport.
 #include <clutch/event.hpp>
+#include <clutch/ops/optim.hpp>
 #include <clutch/tensor.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -31,6 +33,7 @@ namespace detail {
 class GroupImpl;
 class SymmetricImpl;
 struct CallState;
+struct ShardedAdamWState;
 struct GroupCalls;
 }  // namespace detail
 
@@ -134,7 +137,14 @@ struct OpenOptions {
   void* communicator = nullptr;
   Timeout timeout = std::chrono::minutes(10);  ///< of calls that state none
   std::string name = "world";
+  int flight_records = 2000;  ///< of the flight recorder, which all groups made of this one share; 0: none
+  /// The recorder's file, to whose name the rank is added: it outlives the process, however that ends. Empty: memory of
+  /// the process alone.
+  std::filesystem::path flight_file = {};
 };
+
+/// What a dump of the flight recorder is for: clutch-flight and PyTorch's analyzer (docs/flight.md).
+enum class FlightFormat : std::uint8_t { torch_pickle, json };
 
 inline constexpr int kAnyRank = -1;
 
@@ -221,6 +231,9 @@ class CLUTCH_DIST_API Group {
   void set_timeout(Timeout timeout) const;
   /// Fails all calls under way and all later ones of this rank; the other ranks run into their time-outs.
   void abort(const std::string& why) const;
+  /// Writes what the flight recorder has of this rank's last calls to a file of that name with the rank behind it.
+  /// Errors: not_supported without a recorder; io.
+  void dump_flight(const std::filesystem::path& prefix, FlightFormat format = FlightFormat::torch_pickle) const;
   /// True after a call timed out or lost a rank, or after abort(): all calls are Errors.
   bool failed() const;
 
@@ -234,8 +247,9 @@ class CLUTCH_DIST_API Group {
 /// Memory of which each rank of a group has a part, in a segment that the ranks of a host share: any op and any kernel
 /// works on the parts of other ranks as it does on its own. A cheap value: copies share the memory.
 /// Collectives: all_reduce_, reduce_scatter_out, all_gather_out, all_to_all_out and broadcast_ of tensors in it take
-///   Algorithm::kernel where they are large enough: one launch on each rank reads from all ranks, or writes to all, and
-///   nothing is sent. Bits are those of other algorithms. Views must begin at the same element on all ranks.
+///   Algorithm::kernel where they are large enough, as long as a Symmetric of the memory lives: one launch on each rank
+///   reads from all ranks, or writes to all, and nothing is sent. Bits are those of other algorithms. Views must begin
+///   at the same element on all ranks.
 /// Order: work on a peer's part is in the order of this rank's stream alone. Group::barrier(), or a signal, tells the
 ///   other ranks that it is done, and that it may begin.
 /// Memory: counts nowhere in the pool's statistics; it lives as long as a tensor of it, on this rank and on others.
@@ -274,6 +288,41 @@ class CLUTCH_DIST_API Symmetric {
 
  private:
   std::shared_ptr<detail::SymmetricImpl> impl_;
+};
+
+/// AdamW over ranks that have the same parameters and each its own gradients (ZeRO's stages 1 and 2): a step averages
+/// the gradients, updates the parameters and hands them to all ranks. Each rank keeps the moments of its share alone.
+/// Launches: one on each rank where all ranks reach each other's memory and there are at most 9 of them: it reads its
+///   share of all gradients, and stores the updated share of the parameters to all ranks. Else reduce_scatter, update
+///   and all_gather by messages, with the same bits.
+/// Shapes: parameters and gradients are f32 of the same sizes on all ranks, contiguous: all parameters of a model are
+///   views of the one memory, its gradients of the other.
+/// Accuracy: the bits of all_reduce_ with ReduceOp::avg and optim::AdamW with Numerics::source on each rank.
+/// Errors: invalid_dtype unless f32; invalid_shape; invalid_argument for options out of PyTorch's ranges; not_supported
+/// for
+///   amsgrad, maximize and a Precision other than the default one and Numerics::source.
+/// Threads: one at a time.
+class CLUTCH_DIST_API ShardedAdamW {
+ public:
+  ShardedAdamW(const Symmetric& params, const Symmetric& grads, const optim::AdamWOptions& options = {});
+  ~ShardedAdamW();
+  ShardedAdamW(ShardedAdamW&&) noexcept;
+  ShardedAdamW& operator=(ShardedAdamW&&) noexcept;
+
+  /// Collective. `grad_factor`: f32 of one element by which averaged gradients are multiplied, such as a clipping's;
+  /// undefined: 1. It must be the same on all ranks.
+  /// Errors: mismatch on every rank where ranks are at different steps or learning rates.
+  Work step(const Tensor& grad_factor = {}, const CallOptions& options = {});
+  double lr() const;
+  void set_lr(double lr);
+  std::int64_t steps() const;
+  /// Moments of this rank's share, a tensor of one dimension; the first element is number share_begin().
+  Tensor exp_avg() const;
+  Tensor exp_avg_sq() const;
+  std::int64_t share_begin() const;
+
+ private:
+  std::unique_ptr<detail::ShardedAdamWState> state_;
 };
 
 /// The ranks that mpirun started, or those of a communicator. Collective; waits, and connects all ranks.

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over ranks that are threads of this process, or, under mpirun, processes: bits, order, errors.
+#include "dist/flight_analysis.hpp"
+#include "dist/flight_dump.hpp"
 #include "dist/ranks.hpp"
 
+#include <unistd.h>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -677,6 +681,55 @@ TEST(Order, GraphsMakeTheCallsAgain) {
       mul_(x, 3.0F);
       terms *= 3;
     }
+  });
+}
+
+// ---- flight records ----
+
+TEST(Records, OfAllRanksAgreeAndNameWhoDidNotCome) {
+  static const auto& folder =
+      *new std::filesystem::path(std::filesystem::temp_directory_path() / ("clutch_dist_" + std::to_string(processes() > 0 ? ::getppid() : ::getpid())));
+  for_ranks({3}, [](const Group& world) {
+    if (world.size() < 2) return;
+    const Group g = world.split(0, 0, "recorded");
+    const Tensor x = zeros({8, 3}), all = zeros({8 * g.size(), 3}), own = zeros({8, 3});
+    const std::vector<std::int64_t> rows(static_cast<std::size_t>(g.size()), 8);
+    g.all_reduce_(x), g.all_gather_out(all, x), g.reduce_scatter_out(own, all), g.all_to_all_out(all, all), g.broadcast_(x, 1);
+    g.all_gather_v_out(all, x, rows), g.reduce_scatter_v_out(own, all, rows), g.all_to_all_v_out(all, zeros({8 * g.size(), 3}), rows, rows);
+    g.reduce_(x, 1), g.gather_out(g.rank() == 0 ? all : Tensor(), x, 0), g.scatter_out(own, g.rank() == 0 ? all : Tensor(), 0);
+    if (g.rank() == 0) g.send(x, 1, 4);
+    if (g.rank() == 1) g.recv(x, kAnyRank, 4).synchronize();
+    const Symmetric memory({64}, g);
+    g.barrier().synchronize();
+    auto blame = [&](const Group& of) {
+      using namespace dist::detail;
+      std::vector<FlightImage> images;
+      of.dump_flight(folder / (of.name() + ".pickle"));
+      of.dump_flight(folder / (of.name() + ".json"), FlightFormat::json);
+      world.barrier().synchronize();
+      for (int r = 0; r < world.size(); ++r) {
+        images.push_back(read_flight(folder / (of.name() + ".json" + std::to_string(r))));
+        // PyTorch's format leaves out what its analyzer does not know.
+        EXPECT_GE(images.back().records.size(), read_flight(folder / (of.name() + ".pickle" + std::to_string(r))).records.size());
+      }
+      return analyze(images);
+    };
+    std::filesystem::create_directories(folder);
+    const auto well = blame(g);
+    // Under mpirun other tests have planted faults before.
+    if (processes() == 0) {
+      EXPECT_TRUE(well.findings.empty()) << well.text();
+    }
+    if (g.rank() != 1) {
+      EXPECT_EQ(code_of([&] { g.all_reduce_(x, {.timeout = std::chrono::milliseconds(100)}).synchronize(); }), ErrorCode::timed_out);
+      current_stream().reset();
+    }
+    world.barrier().synchronize();
+    const auto badly = blame(g);
+    ASSERT_FALSE(badly.findings.empty());
+    EXPECT_NE(badly.text().find("rank 1"), std::string::npos) << badly.text();
+    world.barrier().synchronize();
+    if (world.rank() == 0) std::filesystem::remove_all(folder);
   });
 }
 

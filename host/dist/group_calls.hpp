@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks calls of a group, and makes them of their arguments.
+#pragma once
+#include "dist/group.hpp"
+#include "dist/symmetric.hpp"
+#include "dist/task.hpp"
+
+#include <fmt/format.h>
+#include <clutch/interop_cl.hpp>
+#include <clutch/kernel.hpp>
+#include <clutch/ops/copy.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace dist { namespace detail {
+
+inline std::int64_t total(std::span<const std::int64_t> rows) {
+  std::int64_t sum = 0;
+  for (const std::int64_t n : rows) sum += n;
+  return sum;
+}
+
+inline std::uint64_t hash_of(std::span<const std::int64_t> rows) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const std::int64_t n : rows)
+    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ (static_cast<std::uint64_t>(n) >> (8 * byte) & 0xff)) * 1099511628211ULL;
+  return hash | 1;
+}
+
+/// What errors of other functions of the library are called by.
+template <class F>
+auto named(const char* op, F&& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    // What failed on a stream before has its own name.
+    if (e.code() == ErrorCode::stream_failed || e.code() == ErrorCode::device_lost) throw;
+    throw Error(e.code(), op, e.message(), e.cl_code());
+  }
+}
+
+inline Method method_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::one_shot: return Method::one_shot;
+    case Algorithm::tree: return Method::tree;
+    case Algorithm::halving: return Method::halving;
+    case Algorithm::ring: return Method::ring;
+    case Algorithm::automatic:
+    case Algorithm::kernel:
+    case Algorithm::direct: break;
+  }
+  return Method::direct;
+}
+
+/// By rounds for few bytes, and by traffic for many.
+inline Method automatic(Collective collective, int ranks, std::uint64_t bytes) {
+  constexpr std::uint64_t kFewBytes = 64 << 10;
+  constexpr int kFewRanks = 8;
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const bool is_small = bytes * (n - 1) <= kFewBytes;
+  if (collective == Collective::broadcast) return Method::tree;
+  if (collective == Collective::reduce) return ranks <= kFewRanks && is_small ? Method::one_shot : Method::tree;
+  if (collective != Collective::all_reduce) return Method::direct;
+  if (ranks <= kFewRanks) return is_small ? Method::one_shot : Method::direct;
+  if ((n & (n - 1)) == 0) return Method::halving;
+  return bytes <= kFewBytes ? Method::tree : Method::direct;
+}
+
+struct Shape {
+  Collective collective;
+  CallKind kind;
+  std::size_t elements = 0;  ///< of which all blocks of an all_reduce, reduce or broadcast are made
+  std::size_t block = 0;     ///< of other collectives
+  int root = -1;
+};
+
+/// Makes calls of their arguments.
+struct GroupCalls {
+  const char* op;
+  const Group& group;
+
+  GroupImpl& impl() const {
+    if (group.empty()) throw Error(ErrorCode::invalid_argument, op, "the Group must be one that was opened, got an empty one");
+    return *group.impl();
+  }
+  [[noreturn]] void refuse(ErrorCode code, const std::string& why) const { throw Error(code, op, why); }
+  void check(bool is_right, ErrorCode code, const std::string& why) const {
+    if (!is_right) refuse(code, why);
+  }
+  void check_usable() const {
+    if (const std::optional<Error> failure = impl().failure())
+      throw Error(ErrorCode::peer_failed, op, fmt::format("group '{}' has failed: {}", impl().name(), failure->message()));
+  }
+  void check_tensor(const Tensor& tensor, const char* what) const {
+    check(tensor.defined(), ErrorCode::invalid_argument, fmt::format("{} must be defined, got an undefined tensor", what));
+  }
+  void check_rank(int rank, const char* what) const {
+    check(rank >= 0 && rank < impl().size(), ErrorCode::invalid_argument, fmt::format("{} must be a rank below {}, got {}", what, impl().size(), rank));
+  }
+  /// Both tensors, where they are there, and that they fit each other.
+  void check_pair(const Tensor& out, const Tensor& in) const {
+    if (!out.defined() || !in.defined()) return;
+    check(out.dtype() == in.dtype(), ErrorCode::invalid_dtype,
+          fmt::format("out must be {} as the input is, got {}", clutch::name(in.dtype()), clutch::name(out.dtype())));
+    check(out.device() == in.device(), ErrorCode::device_mismatch, "out must be on the input's device, got another one");
+  }
+  void check_numel(const Tensor& tensor, std::int64_t wanted, const char* what) const {
+    check(tensor.numel() == wanted, ErrorCode::invalid_shape,
+          fmt::format("{} must have {} elements, got {} of shape {}", what, wanted, tensor.numel(), to_string(tensor.sizes())));
+  }
+  void check_rows(std::span<const std::int64_t> rows, const char* what) const {
+    check(rows.size() == static_cast<std::size_t>(impl().size()), ErrorCode::invalid_argument,
+          fmt::format("{} must have an entry for each of {} ranks, got {}", what, impl().size(), rows.size()));
+    for (const std::int64_t n : rows) check(n >= 0, ErrorCode::invalid_argument, fmt::format("{} must not be negative, got {}", what, n));
+  }
+  /// Elements of a row.
+  std::int64_t row_of(const Tensor& tensor, std::int64_t rows, const char* what) const {
+    check(tensor.rank() >= 1 && tensor.size(0) == rows, ErrorCode::invalid_shape,
+          fmt::format("{} must have {} rows, got shape {}", what, rows, to_string(tensor.sizes())));
+    std::int64_t row = 1;
+    for (int d = 1; d < tensor.rank(); ++d) row *= tensor.size(d);
+    return row;
+  }
+
+  /// A plan whose blocks have whole bytes.
+  std::shared_ptr<CallPlan> plan(CallKind kind, const Tensor& some, const CallOptions& options) const {
+    check_usable();
+    auto plan = std::make_shared<CallPlan>();
+    plan->op = op, plan->timeout = options.timeout;
+    check(options.timeout.count() >= 0, ErrorCode::invalid_argument, fmt::format("timeout must not be negative, got {} ms", options.timeout.count()));
+    plan->header.kind = kind;
+    plan->header.set_place(options.where);
+    plan->where = options.where;
+    if (some.defined()) plan->header.dtype = some.dtype(), plan->shape.element = is_packed(some.dtype()) ? 1 : static_cast<std::size_t>(bits(some.dtype())) / 8;
+    return plan;
+  }
+  /// Elements, or bytes of packed types.
+  std::size_t units(const Tensor& some, std::int64_t elements) const {
+    if (!is_packed(some.dtype())) return static_cast<std::size_t>(elements);
+    check(elements * bits(some.dtype()) % 8 == 0, ErrorCode::invalid_shape,
+          fmt::format("each rank's elements of {} must fill whole bytes, got {}", clutch::name(some.dtype()), elements));
+    return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
+  }
+
+  void choose(CallPlan& plan, const Shape& shape, Algorithm algorithm, Order order = Order::canonical) const {
+    const int n = impl().size();
+    check(algorithm != Algorithm::kernel, ErrorCode::invalid_argument,
+          "Algorithm::kernel must have a call that it does in Symmetric memory (an all_reduce in place, reduce_scatter, all_gather, all_to_all, broadcast), "
+          "got another");
+    const bool is_whole = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce || shape.collective == Collective::broadcast;
+    const Method method = algorithm == Algorithm::automatic ? automatic(shape.collective, n, shape.elements * plan.shape.element) : method_of(algorithm);
+    const Problem problem{.collective = shape.collective, .ranks = n, .root = std::max(shape.root, 0), .method = method};
+    if (const std::string_view why = refusal(problem); !why.empty())
+      refuse(ErrorCode::invalid_argument, fmt::format("the algorithm must do the call, got one that does not: {}", why));
+    check(method != Method::ring || order == Order::any, ErrorCode::invalid_argument,
+          "the order must be Order::any for the ring, whose sums are not the canonical ones, got Order::canonical");
+    plan.schedule = std::make_shared<const Schedule>(schedule_of(problem, impl().rank()));
+    plan.shape.block = is_whole ? block_of(shape.elements, plan.schedule->blocks) : shape.block;
+    plan.header.method = method, plan.header.root = shape.root;
+    if (plan.reducer) plan.wide = plan.reducer->must_widen() && (method == Method::tree || method == Method::halving || method == Method::ring);
+  }
+  void reduce_by(CallPlan& plan, const ReduceOptions& options) const {
+    const DType dtype = plan.header.dtype;
+    if (const std::string why = reduction_refusal(dtype, options.op); !why.empty()) refuse(ErrorCode::invalid_dtype, why);
+    plan.header.op = options.op, plan.header.factor = options.op == ReduceOp::premul_sum ? options.factor : 1;
+    plan.reducer.emplace(Reduction{.dtype = dtype, .op = options.op, .factor = plan.header.factor, .ranks = impl().size()});
+  }
+  static CallOptions of(const ReduceOptions& o) {
+    return {.stream = o.stream, .async = o.async, .timeout = o.timeout, .algorithm = o.algorithm, .where = o.where};
+  }
+
+  /// `block`: where the output, or the input, may be the own block of the other one: its first element; -1 where it may not.
+  void check_overlap(const Tensor& out, const Tensor& in, bool may_be_one, std::int64_t block) const {
+    if (!out.defined() || !in.defined() || !out.shares_storage(in) || out.numel() == 0 || in.numel() == 0) return;
+    const bool is_same = out.byte_offset() == in.byte_offset() && out.sizes() == in.sizes() && out.strides() == in.strides();
+    if (is_same && may_be_one) return;
+    if (!out.is_contiguous() || !in.is_contiguous())
+      refuse(ErrorCode::invalid_overlap, "out must not share memory with the input unless both are contiguous, got strided ones");
+    const std::uint64_t out_end = out.byte_offset() + out.nbytes(), in_end = in.byte_offset() + in.nbytes();
+    if (out_end <= in.byte_offset() || in_end <= out.byte_offset()) return;
+    const Tensor& large = out.numel() >= in.numel() ? out : in;
+    const Tensor& small = out.numel() >= in.numel() ? in : out;
+    if (block >= 0 && small.byte_offset() == large.byte_offset() + bytes_for(out.dtype(), static_cast<std::uint64_t>(block))) return;
+    refuse(ErrorCode::invalid_overlap, "out must not overlap the input but as the contract says, got one that does");
+  }
+
+  /// The memory whose kernels do the call: that of `shared`, where it is large enough or they are asked for. `other`: the tensor that need not be there.
+  std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Stream& stream, const Reduction* reduction,
+                                           int outputs) const {
+    constexpr std::uint64_t kLeastBytes = 32 << 10;
+    const bool is_asked = algorithm == Algorithm::kernel;
+    if (!is_asked && (algorithm != Algorithm::automatic || shared.nbytes() < kLeastBytes)) return nullptr;
+    const auto memory = impl().find(shared);
+    const Stream of = !stream.empty() ? stream : current_stream(shared.device());
+    const char* why = !memory                                             ? "one in other memory"
+                      : !can_launch(*memory, reduction, outputs)          ? "one whose ranks, dtype or reduction it does not do"
+                      : !shared.is_contiguous() || !other.is_contiguous() ? "strided ones"
+                      : of.is_capturing()                                 ? "a capture"
+                                                                          : nullptr;
+    if (why == nullptr) return memory;
+    check(!is_asked, ErrorCode::invalid_argument,
+          fmt::format("Algorithm::kernel must have contiguous tensors in Symmetric memory that all ranks reach, outside of captures, got {}", why));
+    return nullptr;
+  }
+  /// The call becomes a launch between two meetings.
+  void launch_by(CallPlan& plan, const SymmetricImpl& memory, const Tensor& shared, std::function<void(const Stream&)> launch) const {
+    plan.header.symmetric = memory.id(), plan.header.place = shared.byte_offset();
+    plan.launch = std::move(launch);
+  }
+
+  /// True if nothing is enqueued before. Errors: those of a stream that has failed, which the other ranks are told of.
+  bool check_stream(const Stream& stream, const std::shared_ptr<CallPlan>& plan) const {
+    if (!interop::failed(stream)) return interop::idle(stream);
+    plan->header.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
+    Progress::instance().add(impl().make(plan, std::make_shared<CallState>(), nullptr, {}, {}));
+    stream.flush();  // throws the failure
+    return false;
+  }
+
+  /// Makes the call in the order of the stream. Undefined tensors are none.
+  Work run(const std::shared_ptr<CallPlan>& plan, const Tensor& out, const Tensor& in, const CallOptions& options) const {
+    GroupImpl& g = impl();
+    const Tensor& some = out.defined() ? out : in;
+    const Stream asked = !options.stream.empty() ? options.stream : some.defined() ? current_stream(some.device()) : current_stream();
+    return named(op, [&] {
+      if (some.defined() && asked.device() != some.device())
+        refuse(ErrorCode::device_mismatch, "the stream must be of the tensors' device, got one of another");
+      const bool is_idle = check_stream(asked, plan);
+      Stream stream = asked;
+      const auto state = std::make_shared<CallState>();
+      if (options.async) {
+        stream = g.stream_for(asked.device());
+        Event before;
+        before.record(asked);
+        stream.wait(before);
+      }
+      const bool is_one = out.defined() && in.defined() && out.shares_storage(in) && out.byte_offset() == in.byte_offset() && out.sizes() == in.sizes();
+      const Tensor dense_in = in.defined() ? in.contiguous(stream) : in;
+      const bool copies_back = out.defined() && !out.is_contiguous();
+      const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
+      plan->one_memory = is_one;
+      auto sizes_of = [](const Tensor& x) { return std::vector<std::int64_t>(x.sizes().begin(), x.sizes().end()); };
+      if (in.defined() && plan->in_sizes.empty()) plan->in_sizes = {sizes_of(in)};
+      if (out.defined() && plan->out_sizes.empty()) plan->out_sizes = {sizes_of(out)};
+      plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
+      state->timeout = options.timeout.count() > 0 ? options.timeout : g.timeout();
+      state->stream = stream;
+
+      std::vector<Tensor> inputs, outputs;
+      if (dense_in.defined()) inputs.push_back(dense_in);
+      if (dense_out.defined()) outputs.push_back(dense_out);
+      auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state](const std::shared_ptr<DeviceLink>& link,
+                                                                                                       std::span<const DevicePlace> places) {
+        {
+          const std::lock_guard lock(state->mutex);
+          state->status = Work::Status::waiting, state->error.reset();
+        }
+        const bool reads = made->input_bytes > 0, writes = made->output_bytes > 0;
+        return group->make(made, state, link, reads ? places.front() : DevicePlace{}, writes ? places.back() : DevicePlace{});
+      };
+      std::vector<std::size_t> bytes;
+      for (const Tensor& x : inputs) bytes.push_back(x.nbytes());
+      for (const Tensor& x : outputs) bytes.push_back(x.nbytes());
+      // Few bytes behind nothing: nothing need be enqueued.
+      constexpr std::size_t kFewBytes = 64 << 10;
+      const bool has_staged = copies_back || !dense_in.shares_storage(in) || stream.is_capturing();
+      if (is_idle && !options.async && !has_staged && std::max(plan->input_bytes, plan->output_bytes) <= kFewBytes) {
+        std::vector<DevicePlace> places;
+        for (const Tensor& x : inputs) places.push_back({interop::mem(x), interop::offset(x), x.nbytes()});
+        for (const Tensor& x : outputs) places.push_back({interop::mem(x), interop::offset(x), x.nbytes()});
+        cl_command_queue queue = interop::queue(stream);
+        const auto link = std::make_shared<DeviceLink>(queue, g.beside(queue), true);
+        const std::shared_ptr<Task> call = start(link, places);
+        if (GroupImpl::hurry(*call)) return Work(state);
+        Encoder(stream, op)
+            .opaque(
+                [link, call](void*) {
+                  link->hold();
+                  Progress::instance().add(call);
+                },
+                inputs, outputs, plan->header.text());
+        return Work(state);
+      }
+      auto task = [start, bytes, group = g.shared_from_this()](void* queue, std::span<const Encoder::Place> given) {
+        auto* const of = static_cast<cl_command_queue>(queue);
+        std::vector<DevicePlace> places;
+        for (std::size_t i = 0; i < given.size(); ++i) places.push_back({static_cast<cl_mem>(given[i].mem), given[i].offset, bytes[i]});
+        Progress::instance().add(start(std::make_shared<DeviceLink>(of, group->beside(of), false), places));
+      };
+      try {
+        Encoder(stream, op).opaque(task, inputs, outputs, plan->header.text());
+        if (copies_back) copy_(out, dense_out, {}, stream);
+        if (options.async) state->event.record(stream);
+      } catch (const Error&) {
+        // The call itself has failed already, which its Work tells.
+        const std::lock_guard lock(state->mutex);
+        if (!state->error) throw;
+      }
+      return Work(state);
+    });
+  }
+};
+
+}}}}  // namespace clutch::v0::dist::detail
