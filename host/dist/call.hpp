@@ -65,7 +65,7 @@ struct CallHeader {
   char file[48] = {};        ///< the end of its name
 
   void set_place(const SourceLine& where);
-  /// "all_reduce(sum, f32, 1024 elements, direct) at train.cpp:42"
+  /// "all_reduce(sum, direct, 1024 elements of f32) at FILE:42"
   std::string text() const;
   /// True if both are one call.
   bool agrees(const CallHeader& other) const;

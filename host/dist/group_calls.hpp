@@ -67,7 +67,7 @@ inline Method automatic(Collective collective, int ranks, std::uint64_t bytes) {
   return bytes <= kFewBytes ? Method::tree : Method::direct;
 }
 
-struct Shape {
+struct CallShape {
   Collective collective;
   CallKind kind;
   std::size_t elements = 0;  ///< of which all blocks of an all_reduce, reduce or broadcast are made
@@ -143,7 +143,7 @@ struct GroupCalls {
     return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
   }
 
-  void choose(CallPlan& plan, const Shape& shape, Algorithm algorithm, Order order = Order::canonical) const {
+  void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();
     check(algorithm != Algorithm::kernel, ErrorCode::invalid_argument,
           "Algorithm::kernel must have a call that it does in Symmetric memory (an all_reduce in place, reduce_scatter, all_gather, all_to_all, broadcast), "

@@ -231,7 +231,7 @@ int run(const Settings& s) {
 
 int command(int argc, char** argv) {
   Settings s;
-  CLI::App app("Times collectives of f32 beside MPI's own on host memory, in turns. Start it by mpirun.");
+  CLI::App app("Times collectives of f32 and MPI's own on host memory in turns. Start it by mpirun.");
   const std::vector<std::string> all = s.ops;
   app.add_option("--ops", s.ops, "Collectives")->delimiter(',')->check(CLI::IsMember(all));
   app.add_option("--min", s.least, "Bytes of the smallest tensors")->transform(CLI::AsSizeValue(false));

@@ -37,7 +37,7 @@ struct ShardedAdamWState;
 struct GroupCalls;
 }  // namespace detail
 
-/// What becomes of the ranks' elements. avg divides the sum by the number of ranks, integers towards 0; premul_sum
+/// The reduction of the ranks' elements. avg divides the sum by the number of ranks, integers towards 0; premul_sum
 /// multiplies each element by ReduceOptions::factor before.
 enum class ReduceOp : std::uint8_t { sum, avg, prod, min, max, band, bor, bxor, premul_sum };
 
@@ -49,7 +49,7 @@ enum class Order : std::uint8_t {
   any,        ///< allows the ring, whose sums begin at another rank for each block: all ranks still get the same bits
 };
 
-/// How a collective goes about it. What does not do a collective, or not for so many ranks, is an Error.
+/// How a collective goes about it. One that does not do the collective, or not for so many ranks, is an Error.
 enum class Algorithm : std::uint8_t {
   automatic,  ///< by bytes and ranks
   one_shot,   ///< all_reduce, reduce: each rank sends all to all
@@ -75,7 +75,7 @@ class CLUTCH_DIST_API Work {
   };
 
   Work() = default;
-  /// Never waits. Of a recorded call that of its last replay.
+  /// Never waits. A recorded call has that of its last replay.
   Status status() const noexcept;
   /// Makes the stream (empty: the current one of the call's device) wait for the results; the host does not. Calls that
   /// are not asynchronous need none of it on their own stream.
@@ -113,7 +113,7 @@ struct SourceLine {
 
 struct CallOptions {
   Stream stream = {};    ///< in whose order the call is; empty: the current one of the tensors' device
-  bool async = false;    ///< the stream goes on beside the call; Work::wait() joins them again
+  bool async = false;    ///< the stream goes on meanwhile; Work::wait() joins them again
   Timeout timeout = {};  ///< 0: the group's
   Algorithm algorithm = Algorithm::automatic;
   SourceLine where = SourceLine::here();
@@ -143,7 +143,7 @@ struct OpenOptions {
   std::filesystem::path flight_file = {};
 };
 
-/// What a dump of the flight recorder is for: clutch-flight and PyTorch's analyzer (docs/flight.md).
+/// Formats of dumps of the flight recorder, for clutch-flight and PyTorch's analyzer (docs/flight.md).
 enum class FlightFormat : std::uint8_t { torch_pickle, json };
 
 inline constexpr int kAnyRank = -1;
@@ -164,7 +164,7 @@ inline constexpr int kAnyRank = -1;
 ///   makes them again.
 /// Errors: invalid_argument for an empty group, a rank without meaning, an algorithm that does not do it, a failed
 /// group;
-///   invalid_shape; invalid_dtype; device_mismatch; invalid_overlap. What fails later fails the stream (stream_failed),
+///   invalid_shape; invalid_dtype; device_mismatch; invalid_overlap. A later failure fails the stream (stream_failed),
 ///   and Work::synchronize() says why.
 /// Threads: calls of one group must be made in the same order on all ranks, so by one thread at a time.
 class CLUTCH_DIST_API Group {
@@ -174,7 +174,7 @@ class CLUTCH_DIST_API Group {
   /// Errors: invalid_argument for an empty Group (so for all below).
   int rank() const;
   int size() const;
-  /// Of each rank of the group, its rank in the group of open().
+  /// The ranks' numbers in the group of open().
   std::span<const int> global_ranks() const;
   const std::string& name() const;
 

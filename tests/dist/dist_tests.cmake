@@ -7,7 +7,7 @@ function(clutch_add_mpi_test name ranks)
   cmake_parse_arguments(arg "" "" "LABELS;OPTIONS" ${ARGN})
   add_test(NAME ${name} COMMAND ${mpirun} ${arg_OPTIONS} -np ${ranks} $<TARGET_FILE:test_dist>)
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}" PROCESSORS 2
-                       ENVIRONMENT "${test_environment};POCL_DEVICES=pthread;POCL_MAX_PTHREAD_COUNT=1;CLUTCH_TEST_LEVEL=$ENV{CLUTCH_TEST_LEVEL}")
+                       ENVIRONMENT "${test_environment};POCL_DEVICES=pthread;POCL_MAX_PTHREAD_COUNT=1")
 endfunction()
 clutch_add_mpi_test(dist_2_ranks 2 LABELS quick)
 clutch_add_mpi_test(dist_3_ranks 3 LABELS mpi)
