@@ -96,7 +96,8 @@ bool same_bits(const T& a, const T& b) {
   } else if constexpr (kIsComplex<T>) {
     return same_bits(a.real(), b.real()) && same_bits(a.imag(), b.imag());
   } else {
-    return std::memcmp(&a, &b, sizeof a) == 0 || (is_nan(a) && is_nan(b));
+    using Bytes = std::array<std::byte, sizeof(T)>;
+    return std::bit_cast<Bytes>(a) == std::bit_cast<Bytes>(b) || (is_nan(a) && is_nan(b));
   }
 }
 
@@ -128,11 +129,11 @@ W combined(ReduceOp op, W a, W b) {
   } else {
     const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
     switch (op) {
-      case ReduceOp::prod: return static_cast<W>(x * y);
-      case ReduceOp::band: return static_cast<W>(x & y);
-      case ReduceOp::bor: return static_cast<W>(x | y);
-      case ReduceOp::bxor: return static_cast<W>(x ^ y);
-      default: return static_cast<W>(x + y);
+      case ReduceOp::prod: return std::bit_cast<W>(x * y);
+      case ReduceOp::band: return std::bit_cast<W>(x & y);
+      case ReduceOp::bor: return std::bit_cast<W>(x | y);
+      case ReduceOp::bxor: return std::bit_cast<W>(x ^ y);
+      default: return std::bit_cast<W>(x + y);
     }
   }
 }
