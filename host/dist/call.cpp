@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/call.hpp"
+#include "dist/flight_image.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -11,20 +12,7 @@
 
 namespace clutch { inline namespace v0 { namespace dist {
 
-std::string_view name(ReduceOp op) noexcept {
-  switch (op) {
-    case ReduceOp::sum: return "sum";
-    case ReduceOp::avg: return "avg";
-    case ReduceOp::prod: return "prod";
-    case ReduceOp::min: return "min";
-    case ReduceOp::max: return "max";
-    case ReduceOp::band: return "band";
-    case ReduceOp::bor: return "bor";
-    case ReduceOp::bxor: return "bxor";
-    case ReduceOp::premul_sum: return "premul_sum";
-  }
-  return "unknown";
-}
+std::string_view name(ReduceOp op) noexcept { return detail::name(static_cast<detail::FlightReduce>(op)); }
 
 namespace detail {
 
@@ -67,11 +55,11 @@ std::string_view name_of(Method method) {
   return "unknown method";
 }
 
-bool reduces(CallKind kind) {
+}  // namespace
+
+bool reduces(CallKind kind) noexcept {
   return kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::reduce_scatter_v;
 }
-
-}  // namespace
 
 void CallHeader::set_place(const SourceLine& where) {
   std::string_view path = where.file;

@@ -42,6 +42,7 @@ enum class CallKind : std::uint8_t {
   send,
   receive,
 };
+bool reduces(CallKind kind) noexcept;
 
 /// What ranks tell each other of a call before its numbers move. It goes between machines of one kind as it is.
 struct CallHeader {
@@ -82,7 +83,6 @@ struct CallState {
   int source = kAnyRank;
   double milliseconds = 0;
   std::vector<std::function<void(Work::Status)>> hooks;
-  Timeout timeout{};
   // For Work::wait(): the call's stream, what another one waits for, and those that do.
   Stream stream;
   Event event;

@@ -53,13 +53,12 @@ Work Group::all_reduce_out(const Tensor& out, const Tensor& in, const ReduceOpti
   call.reduce_by(*plan, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
   const Reduction reduction = plan->reducer->reduction();
-  const bool is_one = out.shares_storage(in) && out.byte_offset() == in.byte_offset();
+  const bool is_one = begin_alike(out, in);
   if (const auto memory = is_one ? call.memory_of(in, in, options.algorithm, options.stream, &reduction, call.impl().size()) : nullptr) {
     call.launch_by(*plan, *memory, in, [memory, in, reduction](const Stream& s) { launch_all_reduce(*memory, in, reduction, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
-  call.choose(*plan, {.collective = Collective::all_reduce, .kind = CallKind::all_reduce, .elements = static_cast<std::size_t>(in.numel())}, options.algorithm,
-              options.order);
+  call.choose(*plan, {.collective = Collective::all_reduce, .elements = static_cast<std::size_t>(in.numel())}, options.algorithm, options.order);
   return call.run(plan, out, in, GroupCalls::of(options));
 }
 
@@ -75,8 +74,7 @@ Work Group::reduce_out(const Tensor& out, const Tensor& in, int root, const Redu
   const auto plan = call.plan(CallKind::reduce, in, GroupCalls::of(options));
   call.reduce_by(*plan, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
-  call.choose(*plan, {.collective = Collective::reduce, .kind = CallKind::reduce, .elements = static_cast<std::size_t>(in.numel()), .root = root},
-              options.algorithm, options.order);
+  call.choose(*plan, {.collective = Collective::reduce, .elements = static_cast<std::size_t>(in.numel()), .root = root}, options.algorithm, options.order);
   return call.run(plan, is_root ? out : Tensor(), in, GroupCalls::of(options));
 }
 
@@ -97,8 +95,7 @@ Work Group::reduce_scatter_out(const Tensor& out, const Tensor& in, const Reduce
     call.launch_by(*plan, *memory, in, [memory, out, in, reduction](const Stream& s) { launch_reduce_scatter(*memory, out, in, reduction, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
-  call.choose(*plan, {.collective = Collective::reduce_scatter, .kind = CallKind::reduce_scatter, .block = static_cast<std::size_t>(out.numel())},
-              options.algorithm);
+  call.choose(*plan, {.collective = Collective::reduce_scatter, .block = static_cast<std::size_t>(out.numel())}, options.algorithm);
   return call.run(plan, out, in, GroupCalls::of(options));
 }
 
@@ -114,7 +111,7 @@ Work Group::all_gather_out(const Tensor& out, const Tensor& in, const CallOption
     call.launch_by(*plan, *memory, out, [memory, out, in](const Stream& s) { launch_all_gather(*memory, out, in, s); });
     return call.run(plan, out, in, options);
   }
-  call.choose(*plan, {.collective = Collective::all_gather, .kind = CallKind::all_gather, .block = block}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::all_gather, .block = block}, options.algorithm);
   return call.run(plan, out, in, options);
 }
 
@@ -128,7 +125,7 @@ Work Group::gather_out(const Tensor& out, const Tensor& in, int root, const Call
         call.check_overlap(out, in, n == 1, in.numel() * root);
   const auto plan = call.plan(CallKind::gather, in, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel() * n);
-  call.choose(*plan, {.collective = Collective::gather, .kind = CallKind::gather, .block = call.units(in, in.numel()), .root = root}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::gather, .block = call.units(in, in.numel()), .root = root}, options.algorithm);
   return call.run(plan, is_root ? out : Tensor(), in, options);
 }
 
@@ -142,7 +139,7 @@ Work Group::scatter_out(const Tensor& out, const Tensor& in, int root, const Cal
         call.check_overlap(out, in, n == 1, out.numel() * root);
   const auto plan = call.plan(CallKind::scatter, out, options);
   plan->header.elements = static_cast<std::uint64_t>(out.numel() * n);
-  call.choose(*plan, {.collective = Collective::scatter, .kind = CallKind::scatter, .block = call.units(out, out.numel()), .root = root}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::scatter, .block = call.units(out, out.numel()), .root = root}, options.algorithm);
   return call.run(plan, out, is_root ? in : Tensor(), options);
 }
 
@@ -157,7 +154,7 @@ Work Group::broadcast_(const Tensor& self, int root, const CallOptions& options)
     return call.run(plan, self, self, options);
   }
   const std::size_t units = is_packed(self.dtype()) ? static_cast<std::size_t>(self.nbytes()) : static_cast<std::size_t>(self.numel());
-  call.choose(*plan, {.collective = Collective::broadcast, .kind = CallKind::broadcast, .elements = units, .root = root}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::broadcast, .elements = units, .root = root}, options.algorithm);
   return call.run(plan, self, self, options);
 }
 
@@ -171,12 +168,12 @@ Work Group::all_to_all_out(const Tensor& out, const Tensor& in, const CallOption
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
   const std::size_t block = call.units(in, in.numel() / n);
   // What comes would overwrite what goes.
-  const bool is_one = out.shares_storage(in) && out.byte_offset() == in.byte_offset() && n > 1;
+  const bool is_one = begin_alike(out, in) && n > 1;
   if (const auto memory = is_one ? nullptr : call.memory_of(out, in, options.algorithm, options.stream, nullptr, 1)) {
     call.launch_by(*plan, *memory, out, [memory, out, in](const Stream& s) { launch_all_to_all(*memory, out, in, s); });
     return call.run(plan, out, in, options);
   }
-  call.choose(*plan, {.collective = Collective::all_to_all, .kind = CallKind::all_to_all, .block = block}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::all_to_all, .block = block}, options.algorithm);
   return call.run(plan, out, is_one ? named(call.op, [&] { return in.clone(options.stream); }) : in, options);
 }
 
@@ -216,8 +213,7 @@ Work Group::reduce_scatter_v_out(const Tensor& out, const Tensor& in, std::span<
   plan->header.elements = static_cast<std::uint64_t>(in.numel()), plan->header.rows = hash_of(rows);
   plan->shape.input_begins = begins_of(call, in, rows, row);
   plan->in_sizes = sizes_of_all(rows, row);
-  call.choose(*plan, {.collective = Collective::reduce_scatter, .kind = CallKind::reduce_scatter_v, .block = static_cast<std::size_t>(out.numel())},
-              options.algorithm);
+  call.choose(*plan, {.collective = Collective::reduce_scatter, .block = static_cast<std::size_t>(out.numel())}, options.algorithm);
   return call.run(plan, out, in, GroupCalls::of(options));
 }
 
@@ -232,7 +228,7 @@ Work Group::all_gather_v_out(const Tensor& out, const Tensor& in, std::span<cons
   plan->header.elements = static_cast<std::uint64_t>(out.numel()), plan->header.rows = hash_of(rows);
   plan->shape.output_begins = begins_of(call, out, rows, row);
   plan->out_sizes = sizes_of_all(rows, row);
-  call.choose(*plan, {.collective = Collective::all_gather, .kind = CallKind::all_gather_v, .block = call.units(in, in.numel())}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::all_gather, .block = call.units(in, in.numel())}, options.algorithm);
   return call.run(plan, out, in, options);
 }
 
@@ -249,7 +245,7 @@ Work Group::gather_v_out(const Tensor& out, const Tensor& in, std::span<const st
     call.check_overlap(out, in, call.impl().size() == 1, total(rows.first(me)) * row);
     plan->shape.output_begins = begins_of(call, out, rows, row);
   }
-  call.choose(*plan, {.collective = Collective::gather, .kind = CallKind::gather_v, .block = call.units(in, in.numel()), .root = root}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::gather, .block = call.units(in, in.numel()), .root = root}, options.algorithm);
   return call.run(plan, is_root ? out : Tensor(), in, options);
 }
 
@@ -266,7 +262,7 @@ Work Group::scatter_v_out(const Tensor& out, const Tensor& in, std::span<const s
     call.check_overlap(out, in, call.impl().size() == 1, total(rows.first(me)) * row);
     plan->shape.input_begins = begins_of(call, in, rows, row);
   }
-  call.choose(*plan, {.collective = Collective::scatter, .kind = CallKind::scatter_v, .block = call.units(out, out.numel()), .root = root}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::scatter, .block = call.units(out, out.numel()), .root = root}, options.algorithm);
   return call.run(plan, out, is_root ? in : Tensor(), options);
 }
 
@@ -286,7 +282,7 @@ Work Group::all_to_all_v_out(const Tensor& out, const Tensor& in, std::span<cons
   plan->shape.input_begins = begins_of(call, in, in_rows, row), plan->shape.output_begins = begins_of(call, out, out_rows, row);
   plan->in_sizes = {{in.numel()}}, plan->out_sizes = {{out.numel()}};
   const std::size_t block = std::max(longest(plan->shape.input_begins), longest(plan->shape.output_begins));
-  call.choose(*plan, {.collective = Collective::all_to_all, .kind = CallKind::all_to_all_v, .block = block}, options.algorithm);
+  call.choose(*plan, {.collective = Collective::all_to_all, .block = block}, options.algorithm);
   return call.run(plan, out, in, options);
 }
 

@@ -19,6 +19,11 @@ void check_cl(cl_int status, const char* call) {
   throw Error(is_memory ? ErrorCode::out_of_memory : ErrorCode::opencl, "dist", fmt::format("{} failed with {}", call, status), status);
 }
 
+QueueOf::QueueOf(cl_command_queue queue) {
+  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr), "clGetCommandQueueInfo");
+  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr), "clGetCommandQueueInfo");
+}
+
 bool is_complete(cl_event event, const char* call) {
   if (event == nullptr) return true;
   cl_int status = CL_COMPLETE;
@@ -67,15 +72,12 @@ bool computes_in_place(cl_context context, cl_device_id device, cl_command_queue
 }  // namespace
 
 DeviceLink::Beside DeviceLink::beside(cl_command_queue queue) {
-  cl_context context = nullptr;
-  cl_device_id device = nullptr;
-  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr), "clGetCommandQueueInfo");
-  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr), "clGetCommandQueueInfo");
+  const QueueOf of(queue);
   cl_int status = CL_SUCCESS;
   Beside result;
-  result.maps.reset(clCreateCommandQueue(context, device, 0, &status));
+  result.maps.reset(clCreateCommandQueue(of.context, of.device, 0, &status));
   check_cl(status, "clCreateCommandQueue");
-  result.in_place = computes_in_place(context, device, result.maps.get());
+  result.in_place = computes_in_place(of.context, of.device, result.maps.get());
   return result;
 }
 
@@ -108,10 +110,8 @@ DeviceLink::DeviceLink(cl_command_queue queue, const Beside& beside, bool is_idl
 
 void DeviceLink::hold() {
   if (ended_ || done_) return;
-  cl_context context = nullptr;
-  check_cl(clGetCommandQueueInfo(queue_.get(), CL_QUEUE_CONTEXT, sizeof context, &context, nullptr), "clGetCommandQueueInfo");
   cl_int status = CL_SUCCESS;
-  done_.reset(clCreateUserEvent(context, &status));
+  done_.reset(clCreateUserEvent(QueueOf(queue_.get()).context, &status));
   check_cl(status, "clCreateUserEvent");
   cl_event done = done_.get();
   check_cl(clEnqueueBarrierWithWaitList(queue_.get(), 1, &done, nullptr), "clEnqueueBarrierWithWaitList");

@@ -18,6 +18,13 @@ struct ReleaseCl {
 template <class T>
 using ClOwned = std::unique_ptr<std::remove_pointer_t<T>, ReleaseCl>;
 
+/// A queue's context and device. Errors: opencl.
+struct QueueOf {
+  explicit QueueOf(cl_command_queue queue);
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+};
+
 struct DevicePlace {
   cl_mem mem = nullptr;
   std::size_t offset = 0, bytes = 0;

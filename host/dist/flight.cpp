@@ -35,10 +35,6 @@ FlightOp op_of(CallKind kind) {
   return FlightOp::barrier;
 }
 
-bool reduces(CallKind kind) {
-  return kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::reduce_scatter_v;
-}
-
 }  // namespace
 
 std::uint32_t Flight::add_group(std::string_view name, std::string_view description, std::span<const int> ranks) {

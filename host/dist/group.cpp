@@ -13,6 +13,8 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 GroupImpl::GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::string path, std::vector<int> global_ranks, Timeout timeout,
                      std::shared_ptr<Flight> flight)
     : transport_(std::move(transport)),
+      meeting_(std::make_shared<const Schedule>(
+          schedule_of({.collective = Collective::all_gather, .ranks = transport_->size(), .root = 0, .method = Method::direct}, transport_->rank()))),
       name_(std::move(name)),
       path_(std::move(path)),
       global_ranks_(std::move(global_ranks)),
@@ -93,12 +95,9 @@ std::optional<Error> GroupImpl::failure() const {
 }
 
 const DeviceLink::Beside& GroupImpl::beside(cl_command_queue queue) {
-  cl_context context = nullptr;
-  cl_device_id device = nullptr;
-  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr), "clGetCommandQueueInfo");
-  check_cl(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr), "clGetCommandQueueInfo");
+  const QueueOf of(queue);
   const std::lock_guard lock(mutex_);
-  DeviceLink::Beside& found = beside_[{context, device}];
+  DeviceLink::Beside& found = beside_[{of.context, of.device}];
   if (!found.maps) found = DeviceLink::beside(queue);
   return found;
 }

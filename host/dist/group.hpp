@@ -38,6 +38,10 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   const std::vector<int>& global_ranks() const { return global_ranks_; }
 
   Timeout timeout() const;
+  /// The call's own, or the group's.
+  Timeout timeout_of(const CallPlan& plan) const { return plan.timeout.count() > 0 ? plan.timeout : timeout(); }
+  /// What every call begins with, and those of one launch end with: each rank tells all others.
+  const std::shared_ptr<const Schedule>& meeting() const { return meeting_; }
   void set_timeout(Timeout timeout);
   std::uint64_t next_sequence();
   /// Of messages to a rank.
@@ -86,6 +90,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
 
  private:
   const std::shared_ptr<Transport> transport_;
+  const std::shared_ptr<const Schedule> meeting_;
   const std::string name_, path_;
   const std::vector<int> global_ranks_;
   const std::shared_ptr<Flight> flight_;

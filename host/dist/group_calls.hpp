@@ -28,6 +28,9 @@ inline std::uint64_t hash_of(std::span<const std::int64_t> rows) {
   return hash | 1;
 }
 
+/// True where both are views of one memory from the same byte on.
+inline bool begin_alike(const Tensor& a, const Tensor& b) { return a.shares_storage(b) && a.byte_offset() == b.byte_offset(); }
+
 /// What errors of other functions of the library are called by.
 template <class F>
 auto named(const char* op, F&& f) {
@@ -69,7 +72,6 @@ inline Method automatic(Collective collective, int ranks, std::uint64_t bytes) {
 
 struct CallShape {
   Collective collective;
-  CallKind kind;
   std::size_t elements = 0;  ///< of which all blocks of an all_reduce, reduce or broadcast are made
   std::size_t block = 0;     ///< of other collectives
   int root = -1;
@@ -173,7 +175,7 @@ struct GroupCalls {
   /// `block`: where the output, or the input, may be the own block of the other one: its first element; -1 where it may not.
   void check_overlap(const Tensor& out, const Tensor& in, bool may_be_one, std::int64_t block) const {
     if (!out.defined() || !in.defined() || !out.shares_storage(in) || out.numel() == 0 || in.numel() == 0) return;
-    const bool is_same = out.byte_offset() == in.byte_offset() && out.sizes() == in.sizes() && out.strides() == in.strides();
+    const bool is_same = begin_alike(out, in) && out.sizes() == in.sizes() && out.strides() == in.strides();
     if (is_same && may_be_one) return;
     if (!out.is_contiguous() || !in.is_contiguous())
       refuse(ErrorCode::invalid_overlap, "out must not share memory with the input unless both are contiguous, got strided ones");
@@ -235,7 +237,7 @@ struct GroupCalls {
         before.record(asked);
         stream.wait(before);
       }
-      const bool is_one = out.defined() && in.defined() && out.shares_storage(in) && out.byte_offset() == in.byte_offset() && out.sizes() == in.sizes();
+      const bool is_one = out.defined() && in.defined() && begin_alike(out, in) && out.sizes() == in.sizes();
       const Tensor dense_in = in.defined() ? in.contiguous(stream) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
@@ -244,7 +246,6 @@ struct GroupCalls {
       if (in.defined() && plan->in_sizes.empty()) plan->in_sizes = {sizes_of(in)};
       if (out.defined() && plan->out_sizes.empty()) plan->out_sizes = {sizes_of(out)};
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
-      state->timeout = options.timeout.count() > 0 ? options.timeout : g.timeout();
       state->stream = stream;
 
       std::vector<Tensor> inputs, outputs;

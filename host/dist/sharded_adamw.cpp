@@ -76,8 +76,6 @@ ExprFunction step_function(const ShardedAdamWState& s, bool has_factor, int grad
   return {std::vector<DType>(static_cast<std::size_t>(first + gradients), DType::f32), outputs};
 }
 
-Tensor flat(const Tensor& x) { return x.reshape({x.numel()}); }
-
 }  // namespace
 
 ShardedAdamW::ShardedAdamW(const Symmetric& params, const Symmetric& grads, const optim::AdamWOptions& options) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/shared_segment.hpp"
+#include "support/shared_file.hpp"
 
 #include <fmt/format.h>
 #include <clutch/error.hpp>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <string>
 #include <utility>
 
 #ifdef __linux__
@@ -21,14 +20,15 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 #ifdef __linux__
 
+namespace {
+
+/// 0 where it is not known.
 std::int64_t this_host() {
-  // Processes of two containers have numbers of their own.
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  struct stat processes {};
-  if (::stat("/proc/self/ns/pid", &processes) == 0) text += std::to_string(processes.st_ino);
-  return static_cast<std::int64_t>(std::hash<std::string>{}(text));
+  static const auto machine = static_cast<std::int64_t>(clutch::detail::this_process().machine);
+  return machine;
 }
+
+}  // namespace
 
 std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t bytes) {
   const int file = ::memfd_create("clutch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -51,7 +51,7 @@ std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t bytes) {
 }
 
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
-  if (name.host != this_host()) return nullptr;
+  if (name.host == 0 || name.host != this_host()) return nullptr;
   const int file = ::open(fmt::format("/proc/{}/fd/{}", name.process, name.file).c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
   struct stat facts {};
@@ -74,7 +74,6 @@ void SharedSegment::forget_name() noexcept {
 
 #else
 
-std::int64_t this_host() { return 0; }
 std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t) { throw Error(ErrorCode::not_supported, "dist", "memory that processes share needs Linux"); }
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName&) { return nullptr; }
 SharedSegment::~SharedSegment() = default;

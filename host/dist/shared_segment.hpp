@@ -10,7 +10,7 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 /// Where another process finds a segment: numbers that it is told.
 struct SegmentName {
-  std::int64_t host = 0;  ///< of the machine and its processes' numbers, a hash
+  std::int64_t host = 0;  ///< of the machine and its processes' numbers; 0: not known
   std::int64_t process = 0, file = 0, bytes = 0;
 };
 
@@ -36,8 +36,5 @@ class SharedSegment {
   const SegmentName name_;
   int file_;
 };
-
-/// The hash that SegmentName::host has on this host.
-std::int64_t this_host();
 
 }}}}  // namespace clutch::v0::dist::detail

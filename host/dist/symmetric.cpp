@@ -162,8 +162,6 @@ namespace {
 
 constexpr int kMostTensors = 24;  // of a map
 
-Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.numel()}); }
-
 /// The bytes of a contiguous tensor as the widest integers that they are a whole number of.
 Tensor raw(const Tensor& tensor) {
   const std::uint64_t bytes = tensor.nbytes(), at = tensor.byte_offset();

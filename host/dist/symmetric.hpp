@@ -44,6 +44,7 @@ class SymmetricImpl {
   bool all_direct_ = false;
 };
 
+inline Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.numel()}); }
 /// A sum of so many ranks over their number.
 Expr average(const Expr& sum, int ranks);
 

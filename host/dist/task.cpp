@@ -36,19 +36,19 @@ std::span<const std::int64_t> Envelopes::rows(std::size_t rank) const {
 
 std::optional<Error> disagreement(const Envelopes& envelopes, std::size_t ranks, const CallPlan& plan, const std::string& group) {
   std::vector<int> broken;
-  std::map<std::string, std::vector<int>> calls;
   bool all_agree = true;
   for (std::size_t r = 0; r < ranks; ++r) {
     const CallHeader& header = *envelopes.header(r);
     if (header.broken != 0) broken.push_back(static_cast<int>(r));
     all_agree = all_agree && header.agrees(*envelopes.header(0));
-    calls[header.text()].push_back(static_cast<int>(r));
   }
   if (!broken.empty())
     return Error(ErrorCode::peer_failed, plan.op,
                  fmt::format("{} of group '{}' cannot take part in call {}: {}", ranks_text(broken), group, envelopes.header(0)->sequence,
                              name(static_cast<ErrorCode>(envelopes.header(static_cast<std::size_t>(broken[0]))->broken))));
   if (!all_agree) {
+    std::map<std::string, std::vector<int>> calls;
+    for (std::size_t r = 0; r < ranks; ++r) calls[envelopes.header(r)->text()].push_back(static_cast<int>(r));
     std::string text;
     // The calls of most ranks come first.
     std::vector<std::pair<std::string, std::vector<int>>> by_count(calls.begin(), calls.end());
@@ -85,8 +85,7 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
     header_.sequence = group_->next_of_pair(peer_), header_.ticket = group_->next_ticket();
   }
   if (is_pair(header_.kind)) header_.ordinal = group_->line_up(line(), this);
-  if (Flight* flight = group_->flight())
-    record_ = flight->begin(group_->flight_group(), *plan_, header_, plan_->timeout.count() > 0 ? plan_->timeout : group_->timeout());
+  if (Flight* flight = group_->flight()) record_ = flight->begin(group_->flight_group(), *plan_, header_, group_->timeout_of(*plan_));
   state_->sequence = header_.sequence;
 }
 
@@ -162,7 +161,7 @@ bool CallTask::begin() {
     state_->status = Work::Status::running;
   }
   if (Flight* flight = group_->flight()) flight->ring().started(record_);
-  began_ = Clock::now(), deadline_ = began_ + (plan_->timeout.count() > 0 ? plan_->timeout : group_->timeout());
+  began_ = Clock::now(), deadline_ = began_ + group_->timeout_of(*plan_);
   tell();
   return true;
 }
@@ -181,10 +180,9 @@ void CallTask::launch() {
 /// Nobody goes on before all have read and written.
 void CallTask::leave() {
   stage_ = Stage::leaving;
-  const Problem problem{.collective = Collective::all_gather, .ranks = group_->size(), .root = 0, .method = Method::direct};
   Envelopes& e = *envelopes_;
   execution_ = std::make_unique<Execution>(
-      std::make_shared<const Schedule>(schedule_of(problem, group_->rank())),
+      group_->meeting(),
       HostMemory{.input = std::span(e.mine).first(1), .output = std::span(e.all).first(static_cast<std::size_t>(group_->size())), .element = 1, .block = 1},
       Sum{}, open(Lane::leaving, static_cast<std::uint32_t>(header_.sequence)));
 }
@@ -212,9 +210,7 @@ void CallTask::tell() {
   e.mine.resize(e.bytes), e.all.resize(n * e.bytes);
   std::memcpy(e.mine.data(), &header_, sizeof header_);
   if (!plan_->rows.empty()) std::memcpy(e.mine.data() + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
-  const Problem problem{.collective = Collective::all_gather, .ranks = static_cast<int>(n), .root = 0, .method = Method::direct};
-  auto schedule = std::make_shared<const Schedule>(schedule_of(problem, group_->rank()));
-  execution_ = std::make_unique<Execution>(std::move(schedule), HostMemory{.input = e.mine, .output = e.all, .element = 1, .block = e.bytes}, Sum{},
+  execution_ = std::make_unique<Execution>(group_->meeting(), HostMemory{.input = e.mine, .output = e.all, .element = 1, .block = e.bytes}, Sum{},
                                            open(Lane::collective, static_cast<std::uint32_t>(header_.sequence)));
 }
 
@@ -256,8 +252,7 @@ bool CallTask::told() {
     end(Work::Status::done, std::nullopt);
     return true;
   }
-  stage_ = Stage::mapping;
-  if (link_) link_->map(input_, output_, plan_->one_memory);
+  map();
   return true;
 }
 
@@ -278,9 +273,13 @@ bool CallTask::answered() {
               fmt::format("in group '{}' rank {} makes {}, and rank {} makes {}", group_->name(), group_->rank(), header_.text(), peer_, other.text())));
     return true;
   }
+  map();
+  return true;
+}
+
+void CallTask::map() {
   stage_ = Stage::mapping;
   if (link_) link_->map(input_, output_, plan_->one_memory);
-  return true;
 }
 
 void CallTask::move() {

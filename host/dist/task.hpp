@@ -34,6 +34,7 @@ class CallTask : public Task {
   void launch();
   void leave();
   bool answered();
+  void map();
   void move();
   bool moved();
   void end(Work::Status how, std::optional<Error> why);
