@@ -535,9 +535,16 @@ class RingReader {
     second_.resize(first_.size());
     copy_(kHeaderBytes, second_);
     head(taken);
+    records();
+    // After the records, so that a call which began meanwhile finds its group and its source.
+    const std::size_t tables = (kRecordsAt - kHeaderBytes) / kWord;
+    copy_(kHeaderBytes, std::span(first_).first(tables));
+    copy_(kHeaderBytes, std::span(second_).first(tables));
     groups();
     sources();
-    records();
+    std::sort(image_.records.begin(), image_.records.end(), [](const FlightRecord& a, const FlightRecord& b) { return a.id < b.id; });
+    // Calls that began while the ring was copied.
+    if (!image_.records.empty()) image_.begun = std::max(image_.begun, image_.records.back().id + 1);
     return std::move(image_);
   }
 
@@ -635,15 +642,20 @@ class RingReader {
                         image_.groups.end());
   }
 
-  struct Source {
-    std::string file, function;
-  };
+  /// Gives each record the texts of its source.
   void sources() {
-    sources_.resize(kSources);
+    struct Source {
+      std::string file, function;
+    };
+    std::vector<Source> sources(kSources + 1);  // the first is that of calls without one
     for (std::size_t i = 0; i < kSources; ++i) {
       bool is_torn = false;
       if (const std::uint64_t* words = entry((kSourcesAt / kWord) + i * kSourceWords, kSourceWords, is_torn))
-        sources_[i] = {text(words + s_file, kTextBytes), text(words + s_function, kTextBytes)};
+        sources[i + 1] = {text(words + s_file, kTextBytes), text(words + s_function, kTextBytes)};
+    }
+    for (std::size_t i = 0; i < image_.records.size(); ++i) {
+      const Source& source = sources[source_of_[i]];
+      image_.records[i].file = source.file, image_.records[i].function = source.function;
     }
   }
 
@@ -661,10 +673,9 @@ class RingReader {
       if (!words) continue;
       if (id_of(words[0]) % image_.capacity != slot) refuse(fmt::format("record {} must be that of a call with such a number, got {}", slot, id_of(words[0])));
       image_.records.push_back(record(words));
+      source_of_.push_back(high(words[r_group]));
+      if (source_of_.back() > kSources) refuse(fmt::format("a source must be at most {}, got {}", kSources, source_of_.back()));
     }
-    std::sort(image_.records.begin(), image_.records.end(), [](const FlightRecord& a, const FlightRecord& b) { return a.id < b.id; });
-    // Calls that began while the ring was copied.
-    if (!image_.records.empty()) image_.begun = std::max(image_.begun, image_.records.back().id + 1);
   }
 
   std::int64_t time(std::uint64_t tick) const {
@@ -697,9 +708,6 @@ class RingReader {
     std::size_t at = 0;
     side(r.in, w + r_sizes, at);
     side(r.out, w + r_sizes, at);
-    const std::uint32_t source = high(w[r_group]);
-    if (source > kSources) refuse(fmt::format("a source must be at most {}, got {}", kSources, source));
-    if (source > 0) r.file = sources_[source - 1].file, r.function = sources_[source - 1].function;
     r.why = text(w + r_why, kWhyBytes);
     return r;
   }
@@ -736,7 +744,7 @@ class RingReader {
   std::uint64_t shift_ = 0, last_ticks_ = 0, last_time_ = 0;
   double rate_ = 1;  ///< nanoseconds of a tick
   FlightImage image_;
-  std::vector<Source> sources_;
+  std::vector<std::uint32_t> source_of_;  ///< of each record, from 1; 0 if it has none
 };
 
 }  // namespace

@@ -292,11 +292,30 @@ void record_number(FlightRing& ring, std::uint64_t n, int ends) {
                                        << r.started_ns << " " << r.completed_ns;
 }
 
+TEST_F(Flight, ACallFromANewPlaceIsReadWithIt) {
+  for (int round = 0; round < 20; ++round) {
+    FlightRing ring({.records = 500});
+    std::atomic<bool> ended{false};
+    std::jthread caller([&] {
+      for (std::uint32_t line = 1; line <= 500; ++line) ring.begin({.op = FlightOp::barrier, .where = FlightPlace(__FILE__, "caller", line)});
+      ended = true;
+    });
+    bool last = false;
+    do {
+      last = ended;
+      for (const FlightRecord& r : ring.image().records) {
+        ASSERT_TRUE(r.file.ends_with("flight_test.cpp")) << r.id;
+        ASSERT_EQ(r.line, r.id + 1);
+      }
+    } while (!last);
+  }
+}
+
 TEST_F(Flight, EightThreadsRecordWhileOthersRead) {
   FlightRing ring({.file = folder / "ring", .records = 100});
   constexpr std::uint64_t kEach = 20000;
   std::atomic<int> running{8};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (std::uint64_t t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < kEach; ++i) {
@@ -313,7 +332,7 @@ TEST_F(Flight, EightThreadsRecordWhileOthersRead) {
       for (const FlightRecord& r : image.records) ASSERT_TRUE(is_whole(r));
     }
   } while (running > 0);
-  for (std::thread& t : threads) t.join();
+  threads.clear();
   const FlightImage image = ring.image();
   EXPECT_EQ(image.begun, 8 * kEach);
   EXPECT_EQ(image.torn, 0u);
