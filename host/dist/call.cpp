@@ -51,6 +51,7 @@ std::string_view name_of(Method method) {
     case Method::tree: return "tree";
     case Method::halving: return "halving";
     case Method::ring: return "ring";
+    case Method::board: return "board";
   }
   return "unknown method";
 }
@@ -109,6 +110,16 @@ void CallState::end(Work::Status how, std::optional<Error> why) {
   }
   changed.notify_all();
   for (const auto& hook : called) hook(how);
+}
+
+void CallState::begin_again() {
+  const std::lock_guard lock(mutex);
+  status = Work::Status::waiting, error.reset();
+}
+
+std::optional<Error> CallState::failure() {
+  const std::lock_guard lock(mutex);
+  return error;
 }
 
 }  // namespace detail

@@ -90,6 +90,9 @@ struct CallState {
 
   bool has_ended() const { return status != Work::Status::waiting && status != Work::Status::running; }
   void end(Work::Status how, std::optional<Error> why);
+  void begin_again();
+  std::optional<Error> failure();
+  static const std::shared_ptr<CallState>& of(const Work& work) noexcept { return work.state_; }
 };
 
 /// What a rank does in a call, the same at each replay.
@@ -100,6 +103,7 @@ struct CallPlan {
   HostMemory shape;                          ///< without memory
   std::optional<Reducer> reducer;
   bool wide = false;  ///< sums are sent in the wide type
+  bool lays = false;  ///< the numbers are laid on the board, in the place of a schedule
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;
   bool one_memory = false;

@@ -28,16 +28,24 @@ Group Group::split(int color, int key, const std::string& name, const CallOption
   return Group(g.part(ranks, number, fmt::format("{}.{}", number, color), name.empty() ? fmt::format("{}.{}", g.name(), color) : name));
 }
 
-Group Group::subgroup(std::span<const int> ranks, const std::string& name) const {
-  const GroupCalls call{"dist::Group::subgroup", *this};
-  GroupImpl& g = call.impl();
-  call.check_usable();
+namespace {
+
+void check_members(const GroupCalls& call, std::span<const int> ranks) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
   for (const int r : ranks) call.check_rank(r, "each of ranks");
   call.check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), ErrorCode::invalid_argument, "ranks must be different ones, got one twice");
-  call.check(std::binary_search(sorted.begin(), sorted.end(), g.rank()), ErrorCode::invalid_argument,
-             fmt::format("ranks must have this one, {}, got a list without it", g.rank()));
+  call.check(std::binary_search(sorted.begin(), sorted.end(), call.impl().rank()), ErrorCode::invalid_argument,
+             fmt::format("ranks must have this one, {}, got a list without it", call.impl().rank()));
+}
+
+}  // namespace
+
+Group Group::subgroup(std::span<const int> ranks, const std::string& name) const {
+  const GroupCalls call{"dist::Group::subgroup", *this};
+  GroupImpl& g = call.impl();
+  call.check_usable();
+  check_members(call, ranks);
   // Members alone count, so that the number is theirs: that of their list, and how often they were asked for.
   const std::vector<std::int64_t> list(ranks.begin(), ranks.end());
   const std::uint64_t hash = hash_of(list);
@@ -336,5 +344,13 @@ void Group::dump_flight(const std::filesystem::path& prefix, FlightFormat format
 }
 
 bool Group::failed() const { return GroupCalls{"dist::Group::failed", *this}.impl().failure().has_value(); }
+
+std::vector<int> Group::lost() const { return GroupCalls{"dist::Group::lost", *this}.impl().lost(); }
+
+Group Group::reconfigure(std::span<const int> survivors, std::uint64_t epoch) const {
+  const GroupCalls call{"dist::Group::reconfigure", *this};
+  check_members(call, survivors);
+  return named(call.op, [&] { return Group(call.impl().rest(survivors, epoch)); });
+}
 
 }}}  // namespace clutch::v0::dist

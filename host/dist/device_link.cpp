@@ -89,8 +89,9 @@ DeviceLink::DeviceLink(cl_command_queue queue, const Beside& beside, bool is_idl
   }
   cl_event before = nullptr;
   check_cl(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &before), "clEnqueueMarkerWithWaitList");
-  before_.reset(before);
+  ClOwned<cl_event> owned(before);
   hold();
+  held_->before = std::move(owned);
   auto* shared = new std::shared_ptr<Ready>(ready_);
   auto called = [](cl_event, cl_int how, void* user) {
     const std::unique_ptr<std::shared_ptr<Ready>> of(static_cast<std::shared_ptr<Ready>*>(user));
@@ -108,12 +109,21 @@ DeviceLink::DeviceLink(cl_command_queue queue, const Beside& beside, bool is_idl
   }
 }
 
+DeviceLink::DeviceLink(Same, const DeviceLink& other)
+    : queue_(retained(other.queue_.get())), maps_(retained(other.maps_.get())), in_place_(other.in_place_), held_(other.held_), ready_(other.ready_) {}
+
+DeviceLink::Held::~Held() {
+  if (done) clSetUserEventStatus(done.get(), CL_COMPLETE);
+}
+
 void DeviceLink::hold() {
-  if (ended_ || done_) return;
+  if (ended_ || held_) return;
   cl_int status = CL_SUCCESS;
-  done_.reset(clCreateUserEvent(QueueOf(queue_.get()).context, &status));
+  const auto held = std::make_shared<Held>();
+  held->done.reset(clCreateUserEvent(QueueOf(queue_.get()).context, &status));
   check_cl(status, "clCreateUserEvent");
-  cl_event done = done_.get();
+  held_ = held;
+  cl_event done = held->done.get();
   check_cl(clEnqueueBarrierWithWaitList(queue_.get(), 1, &done, nullptr), "clEnqueueBarrierWithWaitList");
 }
 
@@ -181,7 +191,8 @@ bool DeviceLink::is_unmapped() {
 }
 
 void DeviceLink::end() noexcept {
-  if (!std::exchange(ended_, true) && done_) clSetUserEventStatus(done_.get(), CL_COMPLETE);
+  ended_ = true;
+  held_.reset();
 }
 
 }}}}  // namespace clutch::v0::dist::detail

@@ -30,8 +30,9 @@ struct DevicePlace {
   std::size_t offset = 0, bytes = 0;
 };
 
-/// Holds a queue from where it is made until end(). What is enqueued before it is done when is_ready(), and what is enqueued behind it waits. A failure lets
-/// the queue go on, too: PoCL 3.1 ends the process where a user event fails that commands wait for of which nobody holds the event.
+/// Holds a queue from where it is made until end() of the last link of that place. What is enqueued before it is done when is_ready(), and what is enqueued
+/// behind it waits. A failure lets the queue go on, too: PoCL 3.1 ends the process where a user event fails that commands wait for of which nobody holds the
+/// event.
 class DeviceLink {
  public:
   /// A queue of the same context and device for mapping alone, and whether the device computes in the host's memory where it is lent that.
@@ -45,6 +46,8 @@ class DeviceLink {
   /// `is_idle`: nothing is enqueued before, and the queue is held by hold() alone, if it must be. Errors: opencl.
   DeviceLink(cl_command_queue queue, const Beside& beside, bool is_idle);
   void hold();
+  /// Another call at the same place of the queue, which is held until both have ended.
+  static std::shared_ptr<DeviceLink> at_place_of(const DeviceLink& other) { return std::shared_ptr<DeviceLink>(new DeviceLink(Same{}, other)); }
   DeviceLink(const DeviceLink&) = delete;
   DeviceLink& operator=(const DeviceLink&) = delete;
   ~DeviceLink();
@@ -79,9 +82,17 @@ class DeviceLink {
   struct Ready {
     std::atomic<cl_int> status{CL_QUEUED};
   };
+  /// The queue goes on with the last one who has it.
+  struct Held {
+    ClOwned<cl_event> before, done;
+    ~Held();
+  };
+  struct Same {};
+  DeviceLink(Same, const DeviceLink& other);
+
   ClOwned<cl_command_queue> queue_, maps_;
   const bool in_place_;
-  ClOwned<cl_event> before_, done_;
+  std::shared_ptr<Held> held_;
   std::shared_ptr<Ready> ready_;
   Mapped input_, output_;
   bool ended_ = false;

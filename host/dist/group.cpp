@@ -1,32 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group.hpp"
+#include "dist/mpi_transport.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
 
+#include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
-GroupImpl::GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::string path, std::vector<int> global_ranks, Timeout timeout,
-                     std::shared_ptr<Flight> flight)
+GroupImpl::GroupImpl(std::shared_ptr<Transport> transport, GroupFacts facts)
     : transport_(std::move(transport)),
       meeting_(std::make_shared<const Schedule>(
           schedule_of({.collective = Collective::all_gather, .ranks = transport_->size(), .root = 0, .method = Method::direct}, transport_->rank()))),
-      name_(std::move(name)),
-      path_(std::move(path)),
-      global_ranks_(std::move(global_ranks)),
-      flight_(std::move(flight)),
-      flight_group_(flight_ ? flight_->add_group(path_, name_, global_ranks_) : 0),
-      timeout_(timeout),
+      facts_(std::move(facts)),
+      flight_group_(facts_.flight ? facts_.flight->add_group(facts_.path, facts_.name, facts_.global_ranks) : 0),
+      timeout_(facts_.timeout),
       of_pairs_(static_cast<std::size_t>(transport_->size())) {}
 
 std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name) {
-  std::vector<int> global;
-  for (const int r : ranks) global.push_back(global_ranks_[static_cast<std::size_t>(r)]);
-  return std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(name), path_ + '/' + mark, std::move(global), timeout(), flight_);
+  GroupFacts facts = facts_;
+  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.global_ranks.clear();
+  for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
+  auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
+  group->connect();
+  return group;
+}
+
+namespace {
+
+// Tags of what is told while a group opens; those of later tries to go on follow.
+enum OpeningTag : std::uint32_t { t_segments, t_found, t_processes, t_epochs };
+
+}  // namespace
+
+std::vector<int> GroupImpl::all_ranks() const {
+  std::vector<int> ranks(static_cast<std::size_t>(size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::vector<std::byte> GroupImpl::tell_all(std::span<const std::byte> mine, std::uint32_t tag, std::span<const int> ranks) {
+  const std::size_t bytes = mine.size();
+  const auto said = std::make_shared<std::vector<std::byte>>(mine.begin(), mine.end());
+  const auto all = std::make_shared<std::vector<std::byte>>(bytes * ranks.size());
+  const std::unique_ptr<Exchange> exchange = transport_->open(Lane::opening, tag);
+  exchange->keep(said), exchange->keep(all);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const std::span<std::byte> place = std::span(*all).subspan(i * bytes, bytes);
+    if (ranks[i] == rank()) {
+      std::memcpy(place.data(), mine.data(), bytes);
+      continue;
+    }
+    exchange->send(ranks[i], *said);
+    exchange->receive(ranks[i], place);
+  }
+  const auto deadline = Clock::now() + timeout();
+  while (!exchange->done()) {
+    const std::vector<int> waiting = exchange->waiting_for();
+    std::vector<int> gone = ended();
+    std::erase_if(gone, [&](int r) { return std::find(waiting.begin(), waiting.end(), r) == waiting.end(); });
+    if (!gone.empty()) throw Error(ErrorCode::peer_failed, "dist", fmt::format("group '{}' waits for {} that ended", name(), processes_of(gone)));
+    if (Clock::now() > deadline)
+      throw Error(ErrorCode::timed_out, "dist", fmt::format("group '{}' waited {} ms for {}", name(), timeout().count(), ranks_text(waiting)));
+    std::this_thread::yield();
+  }
+  return *all;
+}
+
+template <class T>
+std::vector<T> GroupImpl::tell_all(const T& mine, std::uint32_t tag, std::span<const int> ranks) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<std::byte> bytes = tell_all(std::as_bytes(std::span(&mine, 1)), tag, ranks);
+  std::vector<T> all(ranks.size());
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
+void GroupImpl::connect() {
+  constexpr int kMostRanks = 256;
+  std::shared_ptr<SharedSegment> own;
+  if (!facts_.apart && size() > 1 && size() <= kMostRanks) try {
+      own = SharedSegment::make(Board::bytes());
+    } catch (const Error&) {
+      // Messages need none.
+    }
+  const std::vector<int> ranks = all_ranks();
+  const std::vector<SegmentName> names = tell_all(own ? own->name() : SegmentName{}, t_segments, ranks);
+  const auto segments = std::make_shared<std::vector<std::shared_ptr<SharedSegment>>>();
+  std::vector<std::span<std::byte>> parts;
+  std::uint8_t has_all = own ? 1 : 0;
+  for (int r = 0; r < size() && has_all == 1; ++r) {
+    segments->push_back(r == rank() ? own : SharedSegment::find(names[static_cast<std::size_t>(r)]));
+    if (!segments->back() || segments->back()->bytes().size() != Board::bytes())
+      has_all = 0;
+    else
+      parts.push_back(segments->back()->bytes());
+  }
+  const std::vector<std::uint8_t> found = tell_all(has_all, t_found, ranks);
+  if (own) own->forget_name();
+  if (std::count(found.begin(), found.end(), 1) == size()) board_ = std::make_shared<Board>(std::move(parts), segments, rank());
+}
+
+void GroupImpl::watch() {
+  struct Numbers {
+    std::uint64_t machine, id, begun;
+  };
+  const clutch::detail::ProcessIdentity me = clutch::detail::this_process();
+  std::vector<clutch::detail::ProcessIdentity> processes;
+  for (const Numbers& of : tell_all(Numbers{me.machine, me.id, me.begun}, t_processes, all_ranks())) {
+    clutch::detail::ProcessIdentity& process = processes.emplace_back();
+    process.machine = of.machine, process.id = of.id, process.begun = of.begun;
+  }
+  facts_.peers = std::make_shared<Peers>(processes);
+}
+
+std::vector<int> GroupImpl::ended() const {
+  std::vector<int> ranks;
+  if (!facts_.peers) return ranks;
+  const std::vector<int> gone = facts_.peers->ended();
+  if (gone.empty()) return ranks;
+  for (int r = 0; r < size(); ++r)
+    if (std::find(gone.begin(), gone.end(), facts_.global_ranks[static_cast<std::size_t>(r)]) != gone.end()) ranks.push_back(r);
+  return ranks;
+}
+
+void GroupImpl::lose(const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  lost_.insert(ranks.begin(), ranks.end());
+}
+
+std::vector<int> GroupImpl::lost() const {
+  const std::vector<int> gone = ended();
+  const std::lock_guard lock(mutex_);
+  std::set<int> all = lost_;
+  all.insert(gone.begin(), gone.end());
+  return {all.begin(), all.end()};
+}
+
+std::shared_ptr<GroupImpl> GroupImpl::rest(std::span<const int> ranks, std::uint64_t epoch) {
+  // Those that do not come are found by messages, as what makes the ways among them would wait for good.
+  (void)tell_all(epoch, t_epochs + static_cast<std::uint32_t>(epoch % (kTags - t_epochs)), ranks);
+  if (static_cast<int>(ranks.size()) < size()) wait_less_for_finalize();
+  return part(ranks, epoch, fmt::format("epoch{}", epoch), name());
 }
 
 int GroupImpl::same_subgroups(std::uint64_t ranks) {
@@ -108,6 +231,14 @@ Stream GroupImpl::stream_for(const Device& device) {
   for (const Stream& stream : streams_)
     if (stream.device() == device && interop::idle(stream)) return stream;
   return streams_.emplace_back(device);
+}
+
+Stream GroupImpl::stream_behind(const Stream& stream) {
+  Stream behind = stream_for(stream.device());
+  Event before;
+  before.record(stream);
+  behind.wait(before);
+  return behind;
 }
 
 Stream GroupImpl::kernel_stream(const Device& device) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of a Group, and its calls on their way.
 #pragma once
+#include "dist/board.hpp"
 #include "dist/call.hpp"
 #include "dist/device_link.hpp"
 #include "dist/flight.hpp"
+#include "dist/peers.hpp"
 #include "dist/progress.hpp"
 #include "dist/transport.hpp"
 
@@ -12,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,23 +22,47 @@
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
+struct GroupFacts {
+  std::string name;
+  std::string path;  ///< the same on all ranks, and no other group's
+  std::vector<int> global_ranks;
+  Timeout timeout{};
+  bool apart = false;              ///< ranks have nothing but messages
+  std::shared_ptr<Flight> flight;  ///< null without a recorder
+  std::shared_ptr<Peers> peers;    ///< of the world; null where they are threads
+};
+
 class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
  public:
-  /// `path`: the same on all ranks, and no other group's. `flight`: null without a recorder.
-  GroupImpl(std::shared_ptr<Transport> transport, std::string name, std::string path, std::vector<int> global_ranks, Timeout timeout,
-            std::shared_ptr<Flight> flight);
-  /// A group of ranks of this one. `mark` tells it from others of them.
+  GroupImpl(std::shared_ptr<Transport> transport, GroupFacts facts);
+  /// Connects all ranks, which all of them ask for; waits. Errors: timed_out with the ranks that did not come, peer_failed.
+  void connect();
+  /// As connect(), where the ranks are threads.
+  void connect(std::shared_ptr<Board> board) { board_ = std::move(board); }
+  /// Watches the processes of the ranks, which all of them ask for once, before any part is made; waits.
+  void watch();
+  /// Ranks that have ended.
+  std::vector<int> ended() const;
+  void lose(const std::vector<int>& ranks);
+  std::vector<int> lost() const;
+  /// A group of some ranks, even of a group that has failed.
+  std::shared_ptr<GroupImpl> rest(std::span<const int> ranks, std::uint64_t epoch);
+  /// A group of ranks of this one, connected. `mark` tells it from others of them.
   std::shared_ptr<GroupImpl> part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name);
 
   Transport& transport() const { return *transport_; }
+  /// Where the ranks meet, if one host has all of them; null: they tell each other by messages.
+  Board* board() const noexcept { return board_.get(); }
+  /// True where ranks have nothing but messages.
+  bool is_apart() const noexcept { return facts_.apart; }
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
-  const std::string& name() const { return name_; }
-  Flight* flight() const { return flight_.get(); }
+  const std::string& name() const { return facts_.name; }
+  Flight* flight() const { return facts_.flight.get(); }
   std::uint32_t flight_group() const { return flight_group_; }
   /// How often a subgroup of such ranks was made before.
   int same_subgroups(std::uint64_t ranks);
-  const std::vector<int>& global_ranks() const { return global_ranks_; }
+  const std::vector<int>& global_ranks() const { return facts_.global_ranks; }
 
   Timeout timeout() const;
   /// The call's own, or the group's.
@@ -71,6 +98,8 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   ScratchMemory& scratch() { return scratch_; }
   /// A stream for a call that is asynchronous: one that is idle, so that calls do not wait for each other.
   Stream stream_for(const Device& device);
+  /// The same, behind the work of another stream.
+  Stream stream_behind(const Stream& stream);
 
   /// The stream of work between ranks. For the progress thread alone.
   Stream kernel_stream(const Device& device);
@@ -89,11 +118,16 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::vector<std::int64_t> exchange_rows(const CallPlan& plan);
 
  private:
+  /// What each of these ranks says, by messages that are no call; waits.
+  std::vector<std::byte> tell_all(std::span<const std::byte> mine, std::uint32_t tag, std::span<const int> ranks);
+  template <class T>
+  std::vector<T> tell_all(const T& mine, std::uint32_t tag, std::span<const int> ranks);
+  std::vector<int> all_ranks() const;
+
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<const Schedule> meeting_;
-  const std::string name_, path_;
-  const std::vector<int> global_ranks_;
-  const std::shared_ptr<Flight> flight_;
+  GroupFacts facts_;
+  std::shared_ptr<Board> board_;
   ScratchMemory scratch_;
   const std::uint32_t flight_group_;
   mutable std::mutex mutex_;
@@ -105,6 +139,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::map<Line, std::uint64_t> counts_;
   std::map<std::uint64_t, int> subgroups_;
   std::optional<Error> failure_;
+  std::set<int> lost_;
   std::map<std::pair<cl_context, cl_device_id>, DeviceLink::Beside> beside_;
   std::vector<Stream> streams_, kernel_streams_;
   std::vector<std::weak_ptr<SymmetricImpl>> symmetric_;

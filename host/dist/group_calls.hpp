@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks calls of a group, and makes them of their arguments.
 #pragma once
+#include "dist/batch.hpp"
 #include "dist/group.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
@@ -50,6 +51,7 @@ inline Method method_of(Algorithm algorithm) {
     case Algorithm::halving: return Method::halving;
     case Algorithm::ring: return Method::ring;
     case Algorithm::automatic:
+    case Algorithm::board:
     case Algorithm::kernel:
     case Algorithm::direct: break;
   }
@@ -145,8 +147,27 @@ struct GroupCalls {
     return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
   }
 
+  /// True where the board does the call, as it does those of few bytes.
+  bool lays(const CallPlan& plan, Algorithm algorithm) const {
+    if (algorithm != Algorithm::automatic && algorithm != Algorithm::board) return false;
+    const CallKind kind = plan.header.kind;
+    const bool is_even = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_gather ||
+                         kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
+    const char* why = impl().board() == nullptr                                              ? "ranks of several hosts, or one alone"
+                      : !is_even                                                             ? "a call whose ranks have different numbers of rows"
+                      : bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers ? "a larger one"
+                                                                                             : nullptr;
+    check(why == nullptr || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
+          fmt::format("Algorithm::board must have a call of at most {} bytes in a group of one host, got {}", Board::kNumbers, why == nullptr ? "" : why));
+    return why == nullptr;
+  }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();
+    if (lays(plan, algorithm)) {
+      plan.lays = true, plan.shape.block = shape.block;
+      plan.header.method = Method::board, plan.header.root = shape.root;
+      return;
+    }
     check(algorithm != Algorithm::kernel, ErrorCode::invalid_argument,
           "Algorithm::kernel must have a call that it does in Symmetric memory (an all_reduce in place, reduce_scatter, all_gather, all_to_all, broadcast), "
           "got another");
@@ -224,19 +245,19 @@ struct GroupCalls {
   Work run(const std::shared_ptr<CallPlan>& plan, const Tensor& out, const Tensor& in, const CallOptions& options) const {
     GroupImpl& g = impl();
     const Tensor& some = out.defined() ? out : in;
-    const Stream asked = !options.stream.empty() ? options.stream : some.defined() ? current_stream(some.device()) : current_stream();
+    BatchState* const batch = BatchState::of(g);
+    const Stream asked = !options.stream.empty() ? options.stream
+                         : batch != nullptr      ? batch->asked
+                         : some.defined()        ? current_stream(some.device())
+                                                 : current_stream();
     return named(op, [&] {
       if (some.defined() && asked.device() != some.device())
         refuse(ErrorCode::device_mismatch, "the stream must be of the tensors' device, got one of another");
+      check(batch == nullptr || asked == batch->asked, ErrorCode::invalid_argument,
+            "the stream of a call in a Batch must be that of the Batch, got another one");
       const bool is_idle = check_stream(asked, plan);
-      Stream stream = asked;
+      const Stream stream = batch != nullptr ? batch->stream : options.async ? g.stream_behind(asked) : asked;
       const auto state = std::make_shared<CallState>();
-      if (options.async) {
-        stream = g.stream_for(asked.device());
-        Event before;
-        before.record(asked);
-        stream.wait(before);
-      }
       const bool is_one = out.defined() && in.defined() && begin_alike(out, in) && out.sizes() == in.sizes();
       const Tensor dense_in = in.defined() ? in.contiguous(stream) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
@@ -253,13 +274,14 @@ struct GroupCalls {
       if (dense_out.defined()) outputs.push_back(dense_out);
       auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state](const std::shared_ptr<DeviceLink>& link,
                                                                                                        std::span<const DevicePlace> places) {
-        {
-          const std::lock_guard lock(state->mutex);
-          state->status = Work::Status::waiting, state->error.reset();
-        }
+        state->begin_again();
         const bool reads = made->input_bytes > 0, writes = made->output_bytes > 0;
         return group->make(made, state, link, reads ? places.front() : DevicePlace{}, writes ? places.back() : DevicePlace{});
       };
+      if (batch != nullptr) {
+        batch->calls.push_back({state, start, inputs, outputs, copies_back ? out : Tensor(), dense_out});
+        return Work(state);
+      }
       std::vector<std::size_t> bytes;
       for (const Tensor& x : inputs) bytes.push_back(x.nbytes());
       for (const Tensor& x : outputs) bytes.push_back(x.nbytes());

@@ -10,15 +10,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 namespace {
 
-std::atomic<bool> g_no_finalize{false};
+std::atomic<bool> g_no_finalize{false}, g_is_patient{true};
 
 void check(int status, const char* call, ErrorCode code = ErrorCode::peer_failed) {
   if (status == MPI_SUCCESS) return;
@@ -174,7 +177,18 @@ class MpiTransport final : public Transport {
 void finalize() {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
-  if (is_finalized == 0 && !g_no_finalize) MPI_Finalize();
+  if (is_finalized != 0 || g_no_finalize) return;
+  // It would wait for ranks that do not come, too.
+  constexpr std::chrono::seconds kPatience{2};
+  MPI_Request request = MPI_REQUEST_NULL;
+  int all_came = MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS ? 0 : 1;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (all_came == 0) {
+    if (MPI_Test(&request, &all_came, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    if (all_came == 0 && !g_is_patient && std::chrono::steady_clock::now() > deadline) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  MPI_Finalize();
 }
 
 void initialize() {
@@ -203,6 +217,11 @@ bool has_mpi() {
   return is_initialized != 0;
 }
 
+bool survives_killed_ranks() {
+  const char* const recovers = std::getenv("OMPI_MCA_orte_enable_recovery");
+  return std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr || (recovers != nullptr && std::string_view(recovers) == "1");
+}
+
 std::shared_ptr<Transport> mpi_transport(void* communicator) {
   initialize();
   void* limit = nullptr;
@@ -217,5 +236,6 @@ std::shared_ptr<Transport> mpi_transport(void* communicator) {
 }
 
 void never_finalize_mpi() noexcept { g_no_finalize = true; }
+void wait_less_for_finalize() noexcept { g_is_patient = false; }
 
 }}}}  // namespace clutch::v0::dist::detail

@@ -25,23 +25,34 @@ Group group_of(std::shared_ptr<detail::Transport> transport, const OpenOptions& 
   }
   std::vector<int> ranks(static_cast<std::size_t>(transport->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return Group(std::make_shared<detail::GroupImpl>(std::move(transport), options.name, "0", std::move(ranks), options.timeout, std::move(flight)));
+  return Group(std::make_shared<detail::GroupImpl>(std::move(transport), detail::GroupFacts{.name = options.name,
+                                                                                            .path = "0",
+                                                                                            .global_ranks = std::move(ranks),
+                                                                                            .timeout = options.timeout,
+                                                                                            .apart = options.apart,
+                                                                                            .flight = std::move(flight)}));
 }
 
 }  // namespace
 
 Group open(const OpenOptions& options) {
   if (options.communicator == nullptr && !detail::has_mpi()) return group_of(detail::thread_transports(1)[0], options, "dist::open");
-  Group world = group_of(detail::mpi_transport(options.communicator), options, "dist::open");
-  // Connects all ranks, and finds those that cannot be reached.
-  (void)world.split(0);
+  if (options.reconfigurable && !detail::survives_killed_ranks())
+    throw Error(ErrorCode::not_supported, "dist::open",
+                "OpenOptions::reconfigurable must have an mpirun that does not end all ranks with one: mpirun --enable-recovery, got one without");
+  const Group world = group_of(detail::mpi_transport(options.communicator), options, "dist::open");
+  world.impl()->connect(), world.impl()->watch();
   return world;
 }
 
 std::vector<Group> open_threads(int ranks, const OpenOptions& options) {
   if (ranks < 1) throw Error(ErrorCode::invalid_argument, "dist::open_threads", fmt::format("ranks must be 1 or more, got {}", ranks));
   std::vector<Group> groups;
-  for (auto& transport : detail::thread_transports(ranks)) groups.push_back(group_of(std::move(transport), options, "dist::open_threads"));
+  const auto boards = detail::thread_boards(ranks);
+  for (auto& transport : detail::thread_transports(ranks)) {
+    groups.push_back(group_of(std::move(transport), options, "dist::open_threads"));
+    if (ranks > 1 && !options.apart) groups.back().impl()->connect(boards[groups.size() - 1]);
+  }
   return groups;
 }
 

@@ -184,6 +184,7 @@ std::string_view refusal(const Problem& p) {
       if (p.collective != Collective::all_reduce) return "halving does all_reduce alone";
       return is_power_of_two(p.ranks) ? "" : "halving takes a power of two of ranks";
     case Method::ring: return p.collective == Collective::all_reduce ? "" : "ring does all_reduce alone";
+    case Method::board: return "the board has no schedule";
   }
   return "unknown method";
 }

@@ -21,6 +21,7 @@ enum class Method : std::uint8_t {
   tree,      ///< pairs, pairs of pairs, ...: as many rounds as a tree of the ranks is high, all numbers in each
   halving,   ///< pairs exchange halves, pairs of pairs quarters, ...; n is a power of two
   ring,      ///< neighbours pass blocks on: the least traffic of a link; sums begin at another rank for each block (Order::any)
+  board,     ///< no schedule: each rank lays its numbers where all others read them (board.hpp)
 };
 
 /// Memory of a rank: the caller's input and output, and scratch memory of whole blocks.

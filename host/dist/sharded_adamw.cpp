@@ -141,13 +141,14 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
   };
   const int tensors = (factor.defined() ? 6 : 5) + 2 * n;
   const Stream asked = !options.stream.empty() ? options.stream : current_stream(params.device());
-  const bool in_one = s.params.all_direct() && s.grads.all_direct() && tensors <= 24 && !asked.is_capturing();
+  const bool in_one = s.params.all_direct() && s.grads.all_direct() && tensors <= 24;
+  call.check(!asked.is_capturing(), ErrorCode::not_supported, "the stream must not be captured, as steps have numbers, got one that is");
   CallOptions at = options;
   at.stream = asked;
+  const auto plan = call.plan(CallKind::optimizer_step, params, at);
+  plan->header.elements = static_cast<std::uint64_t>(params.numel()), plan->header.factor = s.options.lr,
+  plan->header.rows = static_cast<std::uint64_t>(s.steps + 1);
   if (in_one) {
-    const auto plan = call.plan(CallKind::optimizer_step, params, at);
-    plan->header.elements = static_cast<std::uint64_t>(params.numel()), plan->header.factor = s.options.lr,
-    plan->header.rows = static_cast<std::uint64_t>(s.steps + 1);
     if (count > 0) {
       std::vector<Tensor> inputs = head_of(), outputs{s.exp_avg, s.exp_avg_sq};
       for (int r = 0; r < n; ++r) {
@@ -163,24 +164,33 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
     ++s.steps;
     return work;
   }
-  // Three calls: messages bring the average of the share's gradients, and the share of the parameters to all.
+  // Three calls: messages bring the average of the share's gradients, and the share of the parameters to all. Between them all ranks agree on the step.
   std::vector<std::int64_t> rows;
   for (int r = 0; r < n; ++r) rows.push_back(std::min(s.block * (r + 1), params.numel()) - std::min(s.block * r, params.numel()));
   if (!s.mean.defined()) s.mean = clutch::empty({count}, {.dtype = DType::f32, .device = params.device()}, asked);
   const Group& group = s.params.group();
   return named(kOp, [&] {
-    group.reduce_scatter_v_out(s.mean, grads, rows, {.op = ReduceOp::avg, .stream = asked, .timeout = options.timeout, .where = options.where});
-    if (count > 0) {
-      std::vector<Tensor> inputs = head_of();
-      inputs.push_back(s.mean);
-      const std::vector<Tensor> outputs{s.exp_avg, s.exp_avg_sq, own};
-      map_out(outputs, step_function(s, factor.defined(), 1, 1), inputs, {}, asked);
+    const Work first =
+        group.reduce_scatter_v_out(s.mean, grads, rows, {.op = ReduceOp::avg, .stream = asked, .timeout = options.timeout, .where = options.where});
+    std::vector<Tensor> inputs = head_of();
+    inputs.push_back(s.mean);
+    call.launch_by(
+        *plan, *s.params.impl(), params,
+        [inputs, outputs = std::vector<Tensor>{s.exp_avg, s.exp_avg_sq, own}, f = step_function(s, factor.defined(), 1, 1), count](const Stream& stream) {
+          if (count > 0) map_out(outputs, f, inputs, {}, stream);
+        });
+    CallOptions in_order = at;
+    in_order.async = false;
+    const Work second = call.run(plan, params, s.mean, in_order);
+    try {
+      const Work third = group.all_gather_v_out(params, params.slice(0, s.begin, s.end), rows, at);
+      ++s.steps;
+      return joined({first, second, third});
+    } catch (const Error&) {
+      // A stream that has failed by now refuses calls; the reason is what counts.
+      if (second.status() != Work::Status::failed) throw;
+      return second;
     }
-    CallOptions last = options;
-    last.stream = asked;
-    Work work = group.all_gather_v_out(params, params.slice(0, s.begin, s.end), rows, last);
-    ++s.steps;
-    return work;
   });
 }
 

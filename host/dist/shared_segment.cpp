@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #ifdef __linux__
@@ -28,6 +30,16 @@ std::int64_t this_host() {
   return machine;
 }
 
+/// Segments that this process has made and that can be found, by their files.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::int64_t, std::weak_ptr<SharedSegment>> segments;
+  static Registry& instance() {
+    static auto& registry = *new Registry;  // never destroyed: segments may live until the process ends
+    return registry;
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t bytes) {
@@ -47,7 +59,19 @@ std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t bytes) {
   }
   ::madvise(at, bytes, MADV_HUGEPAGE);
   const SegmentName name{.host = this_host(), .process = ::getpid(), .file = file, .bytes = static_cast<std::int64_t>(bytes)};
-  return std::shared_ptr<SharedSegment>(new SharedSegment({static_cast<std::byte*>(at), bytes}, name, file));
+  std::shared_ptr<SharedSegment> segment(new SharedSegment({static_cast<std::byte*>(at), bytes}, name, file));
+  Registry& registry = Registry::instance();
+  const std::lock_guard lock(registry.mutex);
+  registry.segments[file] = segment;
+  return segment;
+}
+
+std::shared_ptr<SharedSegment> SharedSegment::find(const SegmentName& name) {
+  if (name.host == 0 || name.host != this_host() || name.process != ::getpid()) return open(name);
+  Registry& registry = Registry::instance();
+  const std::lock_guard lock(registry.mutex);
+  const auto at = registry.segments.find(name.file);
+  return at == registry.segments.end() ? nullptr : at->second.lock();
 }
 
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
@@ -69,13 +93,19 @@ SharedSegment::~SharedSegment() {
 }
 
 void SharedSegment::forget_name() noexcept {
-  if (const int file = std::exchange(file_, -1); file >= 0) ::close(file);
+  const int file = std::exchange(file_, -1);
+  if (file < 0) return;
+  Registry& registry = Registry::instance();
+  const std::lock_guard lock(registry.mutex);
+  registry.segments.erase(file);
+  ::close(file);
 }
 
 #else
 
 std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t) { throw Error(ErrorCode::not_supported, "dist", "memory that processes share needs Linux"); }
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName&) { return nullptr; }
+std::shared_ptr<SharedSegment> SharedSegment::find(const SegmentName&) { return nullptr; }
 SharedSegment::~SharedSegment() = default;
 void SharedSegment::forget_name() noexcept {}
 

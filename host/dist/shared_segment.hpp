@@ -21,6 +21,8 @@ class SharedSegment {
   static std::shared_ptr<SharedSegment> make(std::size_t bytes);
   /// That of another process of this host, or null where it cannot be reached.
   static std::shared_ptr<SharedSegment> open(const SegmentName& name);
+  /// The segment itself, if this process has made it; else as open().
+  static std::shared_ptr<SharedSegment> find(const SegmentName& name);
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;

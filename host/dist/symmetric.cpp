@@ -84,7 +84,7 @@ std::shared_ptr<SymmetricImpl> SymmetricImpl::make(const Dims& sizes, const Grou
   const Device device = stream.device();
   for (int r = 0; r < n; ++r) {
     const std::int64_t* at = names.data() + 4 * r;
-    memory->segments_.push_back(r == me ? own : SharedSegment::open({.host = at[0], .process = at[1], .file = at[2], .bytes = at[3]}));
+    memory->segments_.push_back(r == me ? own : g.is_apart() ? nullptr : SharedSegment::open({.host = at[0], .process = at[1], .file = at[2], .bytes = at[3]}));
     Tensor part, counters;
     if (const auto& segment = memory->segments_.back()) {
       const ClOwned<cl_mem> mem = buffer_of(segment, interop::context(stream));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/task.hpp"
+#include "dist/mpi_transport.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -25,9 +26,10 @@ std::string list_of(const std::vector<int>& ranks) {
   for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) text += fmt::format("{}{}", i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
   return ranks.size() > kMost ? fmt::format("{} and {} more", text, ranks.size() - kMost) : text;
 }
-std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks)); }
-
 }  // namespace
+
+std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks)); }
+std::string processes_of(const std::vector<int>& ranks) { return fmt::format("the {} of {}", ranks.size() == 1 ? "process" : "processes", ranks_text(ranks)); }
 
 const CallHeader* Envelopes::header(std::size_t rank) const { return reinterpret_cast<const CallHeader*>(all.data() + rank * bytes); }
 std::span<const std::int64_t> Envelopes::rows(std::size_t rank) const {
@@ -130,7 +132,7 @@ bool CallTask::step() {
       leave();
       return true;
     case Stage::leaving:
-      if (!execution_->advance()) return false;
+      if (Board* board = group_->board(); board != nullptr ? !board->all_left(header_.sequence) : !execution_->advance()) return false;
       end(Work::Status::done, std::nullopt);
       return true;
     case Stage::polling:
@@ -139,7 +141,10 @@ bool CallTask::step() {
       return true;
     case Stage::mapping:
       if (link_ && !link_->is_mapped()) return false;
-      move();
+      if (plan_->lays && !has_arrived_)
+        tell();
+      else
+        move();
       return true;
     case Stage::moving: return moved();
     case Stage::unmapping:
@@ -162,7 +167,10 @@ bool CallTask::begin() {
   }
   if (Flight* flight = group_->flight()) flight->ring().started(record_);
   began_ = Clock::now(), deadline_ = began_ + group_->timeout_of(*plan_);
-  tell();
+  if (plan_->lays && header_.broken == 0)
+    map();
+  else
+    tell();
   return true;
 }
 
@@ -180,6 +188,10 @@ void CallTask::launch() {
 /// Nobody goes on before all have read and written.
 void CallTask::leave() {
   stage_ = Stage::leaving;
+  if (Board* board = group_->board()) {
+    board->leave(header_.sequence);
+    return;
+  }
   Envelopes& e = *envelopes_;
   execution_ = std::make_unique<Execution>(
       group_->meeting(),
@@ -207,6 +219,7 @@ void CallTask::tell() {
     return;
   }
   e.bytes = sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t);
+  if (group_->board() != nullptr) return;
   e.mine.resize(e.bytes), e.all.resize(n * e.bytes);
   std::memcpy(e.mine.data(), &header_, sizeof header_);
   if (!plan_->rows.empty()) std::memcpy(e.mine.data() + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
@@ -239,7 +252,7 @@ bool CallTask::told() {
     exchange_->send(peer_, e.mine);
     return true;
   }
-  if (!execution_->advance()) return false;
+  if (group_->board() != nullptr ? !has_met() : !execution_->advance()) return false;
   if (std::optional<Error> why = disagreement(*envelopes_, static_cast<std::size_t>(group_->size()), *plan_, group_->name())) {
     end(Work::Status::failed, std::move(why));
     return true;
@@ -248,12 +261,60 @@ bool CallTask::told() {
     launch();
     return true;
   }
+  if (plan_->lays) {
+    take();
+    stage_ = Stage::unmapping;
+    link_->unmap();
+    return true;
+  }
   if (!plan_->schedule) {
     end(Work::Status::done, std::nullopt);
     return true;
   }
   map();
   return true;
+}
+
+bool CallTask::has_met() {
+  Board& board = *group_->board();
+  Envelopes& e = *envelopes_;
+  if (!has_arrived_) {
+    std::byte* const room = board.own_room(header_.sequence);
+    if (room == nullptr) return false;
+    std::memcpy(room, &header_, sizeof header_);
+    if (!plan_->rows.empty()) std::memcpy(room + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
+    if (const std::span<const std::byte> input = plan_->lays && header_.broken == 0 ? link_->input() : std::span<const std::byte>(); !input.empty())
+      std::memcpy(room + sizeof header_, input.data(), input.size());
+    board.arrive(header_.sequence);
+    has_arrived_ = true;
+  }
+  if (!board.all_arrived(header_.sequence)) return false;
+  for (int r = 0; r < group_->size(); ++r) {
+    const std::byte* const room = board.room(r, header_.sequence);
+    e.all.insert(e.all.end(), room, room + e.bytes);
+  }
+  return true;
+}
+
+void CallTask::take() {
+  const Board& board = *group_->board();
+  const std::span<std::byte> output = link_->output();
+  if (output.empty()) return;
+  const int n = group_->size();
+  auto laid = [&](int rank) { return board.room(rank, header_.sequence) + sizeof(CallHeader); };
+  // Of each rank's numbers either all are for this one, or its block.
+  const bool is_block = header_.kind == CallKind::reduce_scatter || header_.kind == CallKind::scatter || header_.kind == CallKind::all_to_all;
+  const std::size_t block = plan_->shape.block * plan_->shape.element;
+  const std::size_t begin = is_block ? static_cast<std::size_t>(group_->rank()) * block : 0;
+  if (plan_->reducer) {
+    std::vector<const std::byte*> parts;
+    for (int r = 0; r < n; ++r) parts.push_back(laid(r) + begin);
+    plan_->reducer->all(output.data(), parts, output.size() / plan_->shape.element);
+  } else if (header_.kind == CallKind::broadcast || header_.kind == CallKind::scatter) {
+    std::memcpy(output.data(), laid(header_.root) + begin, output.size());
+  } else {
+    for (int r = 0; r < n; ++r) std::memcpy(output.data() + static_cast<std::size_t>(r) * block, laid(r) + begin, block);
+  }
 }
 
 bool CallTask::answered() {
@@ -325,12 +386,25 @@ bool CallTask::moved() {
 }
 
 void CallTask::check_time() {
-  if (stage_ == Stage::waiting || Clock::now() < deadline_) return;
+  if (stage_ == Stage::waiting) return;
+  if (const std::vector<int> gone = group_->ended(); !gone.empty()) {
+    group_->lose(gone);
+    never_finalize_mpi();
+    const Error error(ErrorCode::peer_failed, plan_->op, fmt::format("{} cannot be done, as {} ended", text(), processes_of(gone)));
+    group_->fail(error);
+    end(Work::Status::failed, error);
+    return;
+  }
+  if (Clock::now() < deadline_) return;
   std::vector<int> waiting;
-  if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) waiting = exchange->waiting_for();
+  if (Board* board = group_->board(); has_arrived_ && (stage_ == Stage::telling || stage_ == Stage::leaving))
+    waiting = board->missing(header_.sequence, stage_ == Stage::leaving);
+  else if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr)
+    waiting = exchange->waiting_for();
   const auto ms = std::chrono::duration_cast<Timeout>(deadline_ - began_).count();
   const Error error(ErrorCode::timed_out, plan_->op,
                     fmt::format("{} waited {} ms{}{}", text(), ms, waiting.empty() ? "" : " for ", waiting.empty() ? "" : ranks_text(waiting)));
+  group_->lose(waiting);
   group_->fail(error);
   end(Work::Status::timed_out, error);
 }
@@ -349,6 +423,7 @@ void CallTask::end(Work::Status how, std::optional<Error> why) {
     state_->milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
   }
   if (Flight* flight = group_->flight()) flight->end(record_, how, why ? std::string_view(why->message()) : std::string_view());
+  if (has_arrived_) group_->board()->end(header_.sequence);
   // Exchanges that are not done keep the memory.
   exchange_.reset(), execution_.reset();
   // Streams fail before they go on.

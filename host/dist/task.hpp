@@ -16,6 +16,11 @@ struct Envelopes {
 /// Why the ranks' headers are not one call; none if they are. Errors of the result: mismatch, peer_failed.
 std::optional<Error> disagreement(const Envelopes& envelopes, std::size_t ranks, const CallPlan& plan, const std::string& group);
 
+/// "rank 1", "ranks 0, 2 and 5"
+std::string ranks_text(const std::vector<int>& ranks);
+/// "the process of rank 1"
+std::string processes_of(const std::vector<int>& ranks);
+
 class CallTask : public Task {
  public:
   CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link,
@@ -31,6 +36,10 @@ class CallTask : public Task {
   bool begin();
   void tell();
   bool told();
+  /// True once all ranks have said what they call; of a group that has a board.
+  bool has_met();
+  /// What the call makes of the numbers that the ranks have laid on the board.
+  void take();
   void launch();
   void leave();
   bool answered();
@@ -58,6 +67,7 @@ class CallTask : public Task {
   ClOwned<cl_event> kernels_;             ///< of what launch() enqueued
   std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
   std::unique_ptr<Execution> execution_;  ///< of collectives
+  bool has_arrived_ = false;              ///< on the board
   Clock::time_point began_, deadline_;
 };
 

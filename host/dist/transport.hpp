@@ -11,7 +11,7 @@
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 /// Messages of different lanes do not meet, whatever their tags.
-enum class Lane : std::uint8_t { collective, leaving, envelope, answer, payload };
+enum class Lane : std::uint8_t { opening, collective, leaving, envelope, answer, payload };
 /// Tags of a lane are below it.
 inline constexpr std::uint32_t kTags = 1U << 20;
 

@@ -35,6 +35,7 @@ class SymmetricImpl;
 struct CallState;
 struct ShardedAdamWState;
 struct GroupCalls;
+struct BatchState;
 }  // namespace detail
 
 /// The reduction of the ranks' elements. avg divides the sum by the number of ranks, integers towards 0; premul_sum
@@ -57,6 +58,9 @@ enum class Algorithm : std::uint8_t {
   tree,       ///< all_reduce, reduce, broadcast
   halving,    ///< all_reduce of a power of two of ranks
   ring,       ///< all_reduce with Order::any
+  /// each rank lays its numbers into memory that the ranks of a host share, and reads those of all: at most 64 KiB, and
+  /// not where ranks have different numbers of rows
+  board,
   /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory; not in captures
   kernel,
 };
@@ -96,6 +100,7 @@ class CLUTCH_DIST_API Work {
   explicit Work(std::shared_ptr<detail::CallState> state) noexcept : state_(std::move(state)) {}
 
  private:
+  friend struct detail::CallState;
   std::shared_ptr<detail::CallState> state_;
 };
 
@@ -141,6 +146,12 @@ struct OpenOptions {
   /// The recorder's file, to whose name the rank is added: it outlives the process, however that ends. Empty: memory of
   /// the process alone.
   std::filesystem::path flight_file = {};
+  /// The program is to go on without ranks that are killed (Group::reconfigure()), which needs `mpirun
+  /// --enable-recovery`.
+  bool reconfigurable = false;
+  /// As if each rank had a host of its own: nothing but messages, and no memory that ranks share. The same on all
+  /// ranks.
+  bool apart = false;
 };
 
 /// Formats of dumps of the flight recorder, for clutch-flight and PyTorch's analyzer (docs/flight.md).
@@ -236,12 +247,45 @@ class CLUTCH_DIST_API Group {
   void dump_flight(const std::filesystem::path& prefix, FlightFormat format = FlightFormat::torch_pickle) const;
   /// True after a call timed out or lost a rank, or after abort(): all calls are Errors.
   bool failed() const;
+  /// Ranks whose process has ended, and those that kept a call waiting past its time-out, as this rank has seen it.
+  std::vector<int> lost() const;
+  /// A group of ranks of this one that go on without the others, in this order, whether this group has failed or not.
+  /// It has ways and memory of its own, which nothing that the others still send or store reaches. Collective among
+  /// them; waits. `epoch`: the same number on all, another one for each try. Errors: as subgroup(); timed_out, after
+  /// this group's time-out, naming the ranks that did not come.
+  Group reconfigure(std::span<const int> survivors, std::uint64_t epoch) const;
 
   explicit Group(std::shared_ptr<detail::GroupImpl> impl) noexcept : impl_(std::move(impl)) {}
   const std::shared_ptr<detail::GroupImpl>& impl() const noexcept { return impl_; }
 
  private:
   std::shared_ptr<detail::GroupImpl> impl_;
+};
+
+/// Calls that begin together: those that this thread makes of the group while a Batch of it lives.
+/// Example: Batch batch(group); group.send(mine, next); group.recv(theirs, before); batch.end();
+/// Order: the calls begin with end(), behind the stream's work before, and each goes on by itself, so that sends and
+///   receives wait for none of the others, in whatever order they are made. Until then nothing may wait for their
+///   Works.
+/// Errors: invalid_argument for a second Batch of a group before the first has ended, and for a call that names another
+///   stream than the Batch's.
+class CLUTCH_DIST_API Batch {
+ public:
+  /// `options`: the stream, which goes on when all calls are done unless they are asynchronous.
+  /// Errors: invalid_argument for an empty group or an algorithm, which the calls choose.
+  explicit Batch(const Group& group, const CallOptions& options = {});
+  /// As end(), but for errors.
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// Returns a call that is done when all are, or failed with the first error in the order of the calls; without calls
+  /// an empty Work.
+  /// Errors: invalid_argument the second time.
+  Work end();
+
+ private:
+  std::unique_ptr<detail::BatchState> state_;
 };
 
 /// Memory of which each rank of a group has a part, in a segment that the ranks of a host share: any op and any kernel
@@ -300,7 +344,7 @@ class CLUTCH_DIST_API Symmetric {
 /// Accuracy: the bits of all_reduce_ with ReduceOp::avg and optim::AdamW with Numerics::source on each rank.
 /// Errors: invalid_dtype unless f32; invalid_shape; invalid_argument for options out of PyTorch's ranges; not_supported
 /// for
-///   amsgrad, maximize and a Precision other than the default one and Numerics::source.
+///   amsgrad, maximize, a Precision other than the default one and Numerics::source, and a stream that is captured.
 /// Threads: one at a time.
 class CLUTCH_DIST_API ShardedAdamW {
  public:
@@ -311,7 +355,9 @@ class CLUTCH_DIST_API ShardedAdamW {
 
   /// Collective. `grad_factor`: f32 of one element by which averaged gradients are multiplied, such as a clipping's;
   /// undefined: 1. It must be the same on all ranks.
-  /// Errors: mismatch on every rank where ranks are at different steps or learning rates.
+  /// Errors: mismatch on every rank where ranks are at different steps or learning rates; parameters and moments are
+  /// then
+  ///   as they were.
   Work step(const Tensor& grad_factor = {}, const CallOptions& options = {});
   double lr() const;
   void set_lr(double lr);
@@ -326,7 +372,11 @@ class CLUTCH_DIST_API ShardedAdamW {
 };
 
 /// The ranks that mpirun started, or those of a communicator. Collective; waits, and connects all ranks.
-/// Errors: not_supported where MPI was initialized without MPI_THREAD_MULTIPLE.
+/// Lost ranks: a rank of this host whose process ends is an Error (peer_failed) of all calls that wait for others,
+/// within
+///   milliseconds; one of another host, or that hangs, after the time-out. Then MPI is not finalized at the end.
+/// Errors: not_supported where MPI was initialized without MPI_THREAD_MULTIPLE, or where mpirun ends all ranks with one
+///   and OpenOptions::reconfigurable asks for more; timed_out.
 CLUTCH_DIST_API Group open(const OpenOptions& options = {});
 
 /// Ranks that are threads of this process, each with the group of its own: tests and debuggers need no mpirun. Results

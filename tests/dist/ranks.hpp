@@ -19,26 +19,30 @@ inline int processes() {
   return size == nullptr ? 0 : std::atoi(size);
 }
 
-/// One group for all tests of a process: MPI is initialized once.
-inline const dist::Group& world() {
+/// Two groups for all tests of a process: MPI is initialized once.
+inline const dist::Group& world(bool apart = false) {
   static const auto& group = *new dist::Group(dist::open({.timeout = std::chrono::seconds(20)}));
-  return group;
+  static const auto& group_apart = *new dist::Group(dist::open({.timeout = std::chrono::seconds(20), .apart = true}));
+  return apart ? group_apart : group;
 }
 
+enum class Hosts { one, one_or_many };
+
 /// Calls f(group) for each rank, with a stream of its own: under mpirun for the rank of this process, in a group of its own so that a test may let it fail;
-/// else for each of these numbers of ranks, that are threads.
+/// else for each of these numbers of ranks, that are threads. Odd numbers of ranks have nothing but messages, as on many hosts, unless a test needs one.
 template <class F>
-void for_ranks(const std::vector<int>& numbers, F&& f) {
+void for_ranks(const std::vector<int>& numbers, F&& f, Hosts hosts = Hosts::one_or_many) {
+  auto is_apart = [&](int n) { return hosts == Hosts::one_or_many && n % 2 == 1; };
   const Device device = default_device();
   if (processes() > 0) {
     SCOPED_TRACE("rank " + std::to_string(world().rank()) + " of " + std::to_string(world().size()) + " processes");
     const StreamGuard stream{Stream(device)};
-    f(world().split(0, 0, "test"));
+    f(world(is_apart(processes())).split(0, 0, "test"));
     return;
   }
   for (const int n : numbers) {
     SCOPED_TRACE(std::to_string(n) + " threads");
-    const std::vector<dist::Group> groups = dist::open_threads(n, {.timeout = std::chrono::seconds(20), .name = "test"});
+    const std::vector<dist::Group> groups = dist::open_threads(n, {.timeout = std::chrono::seconds(20), .name = "test", .apart = is_apart(n)});
     std::vector<std::thread> threads;
     for (const dist::Group& group : groups)
       threads.emplace_back([&, group] {
