@@ -109,8 +109,10 @@ struct CallPlan {
   bool one_memory = false;
   std::vector<std::int64_t> rows;  ///< of all_to_all_v: to each rank, then from each; of splits color and key
   Timeout timeout{};
-  int peer = kAnyRank, tag = 0;                                ///< of sends and receives
-  std::vector<std::vector<std::int64_t>> in_sizes, out_sizes;  ///< as flight recorders have them
+  int peer = kAnyRank, tag = 0;  ///< of sends and receives
+  // What flight recorders have of the call: the tensors' sizes, or others in their place.
+  Tensor in, out;
+  std::vector<std::vector<std::int64_t>> in_sizes, out_sizes;
   SourceLine where;
   /// Work of the device between two meetings of all ranks, in the place of a schedule.
   std::function<void(const Stream&)> launch;

@@ -36,7 +36,7 @@ void check_members(const GroupCalls& call, std::span<const int> ranks) {
   for (const int r : ranks) call.check_rank(r, "each of ranks");
   call.check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), ErrorCode::invalid_argument, "ranks must be different ones, got one twice");
   call.check(std::binary_search(sorted.begin(), sorted.end(), call.impl().rank()), ErrorCode::invalid_argument,
-             fmt::format("ranks must have this one, {}, got a list without it", call.impl().rank()));
+             "ranks must have this one, {}, got a list without it", call.impl().rank());
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ Work Group::all_to_all_out(const Tensor& out, const Tensor& in, const CallOption
   const GroupCalls call{"dist::Group::all_to_all_out", *this};
   call.check_tensor(out, "out"), call.check_tensor(in, "the input"), call.check_pair(out, in), call.check_numel(out, in.numel(), "out");
   const int n = call.impl().size();
-  call.check(in.numel() % n == 0, ErrorCode::invalid_shape, fmt::format("the input's elements must be a multiple of {} ranks, got {}", n, in.numel()));
+  call.check(in.numel() % n == 0, ErrorCode::invalid_shape, "the input's elements must be a multiple of {} ranks, got {}", n, in.numel());
   call.check_overlap(out, in, true, -1);
   const auto plan = call.plan(CallKind::all_to_all, in, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
@@ -297,8 +297,8 @@ Work Group::all_to_all_v_out(const Tensor& out, const Tensor& in, std::span<cons
 Work Group::send(const Tensor& in, int to, int tag, const CallOptions& options) const {
   const GroupCalls call{"dist::Group::send", *this};
   call.check_rank(to, "to"), call.check_tensor(in, "the input");
-  call.check(to != call.impl().rank(), ErrorCode::invalid_argument, fmt::format("to must be another rank, got {}", to));
-  call.check(tag >= 0 && tag <= kMaxTag, ErrorCode::invalid_argument, fmt::format("tag must be 0 to {}, got {}", kMaxTag, tag));
+  call.check(to != call.impl().rank(), ErrorCode::invalid_argument, "to must be another rank, got {}", to);
+  call.check(tag >= 0 && tag <= kMaxTag, ErrorCode::invalid_argument, "tag must be 0 to {}, got {}", kMaxTag, tag);
   const auto plan = call.plan(CallKind::send, in, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel()), plan->peer = to, plan->tag = tag;
   plan->schedule = std::make_shared<const Schedule>();
@@ -309,8 +309,8 @@ Work Group::recv(const Tensor& out, int from, int tag, const CallOptions& option
   const GroupCalls call{"dist::Group::recv", *this};
   if (from != kAnyRank) call.check_rank(from, "from");
   call.check_tensor(out, "out");
-  call.check(from != call.impl().rank(), ErrorCode::invalid_argument, fmt::format("from must be another rank, got {}", from));
-  call.check(tag >= 0 && tag <= kMaxTag, ErrorCode::invalid_argument, fmt::format("tag must be 0 to {}, got {}", kMaxTag, tag));
+  call.check(from != call.impl().rank(), ErrorCode::invalid_argument, "from must be another rank, got {}", from);
+  call.check(tag >= 0 && tag <= kMaxTag, ErrorCode::invalid_argument, "tag must be 0 to {}, got {}", kMaxTag, tag);
   const auto plan = call.plan(CallKind::receive, out, options);
   plan->header.elements = static_cast<std::uint64_t>(out.numel()), plan->peer = from, plan->tag = tag;
   plan->schedule = std::make_shared<const Schedule>();
@@ -324,7 +324,7 @@ Work Group::barrier(const CallOptions& options) const {
 
 void Group::set_timeout(Timeout timeout) const {
   const GroupCalls call{"dist::Group::set_timeout", *this};
-  call.check(timeout.count() > 0, ErrorCode::invalid_argument, fmt::format("timeout must be above 0, got {} ms", timeout.count()));
+  call.check(timeout.count() > 0, ErrorCode::invalid_argument, "timeout must be above 0, got {} ms", timeout.count());
   call.impl().set_timeout(timeout);
 }
 

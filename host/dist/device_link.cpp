@@ -82,11 +82,9 @@ DeviceLink::Beside DeviceLink::beside(cl_command_queue queue) {
 }
 
 DeviceLink::DeviceLink(cl_command_queue queue, const Beside& beside, bool is_idle)
-    : queue_(retained(queue)), maps_(retained(beside.maps.get())), in_place_(beside.in_place), ready_(std::make_shared<Ready>()) {
-  if (is_idle) {
-    ready_->status = CL_COMPLETE;
-    return;
-  }
+    : queue_(retained(queue)), maps_(retained(beside.maps.get())), in_place_(beside.in_place) {
+  if (is_idle) return;
+  ready_ = std::make_shared<Ready>();
   cl_event before = nullptr;
   check_cl(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &before), "clEnqueueMarkerWithWaitList");
   ClOwned<cl_event> owned(before);
@@ -134,8 +132,8 @@ DeviceLink::~DeviceLink() {
   end();
 }
 
-bool DeviceLink::is_ready() const noexcept { return ready_->status.load(std::memory_order_acquire) <= CL_COMPLETE; }
-bool DeviceLink::has_failed() const noexcept { return ready_->status.load(std::memory_order_acquire) < 0; }
+bool DeviceLink::is_ready() const noexcept { return !ready_ || ready_->status.load(std::memory_order_acquire) <= CL_COMPLETE; }
+bool DeviceLink::has_failed() const noexcept { return ready_ && ready_->status.load(std::memory_order_acquire) < 0; }
 
 void DeviceLink::begin(Mapped& mapped, DevicePlace place, cl_map_flags flags) {
   mapped.place = place;

@@ -93,7 +93,7 @@ class DeviceLink {
   ClOwned<cl_command_queue> queue_, maps_;
   const bool in_place_;
   std::shared_ptr<Held> held_;
-  std::shared_ptr<Ready> ready_;
+  std::shared_ptr<Ready> ready_;  ///< null where nothing is before
   Mapped input_, output_;
   bool ended_ = false;
 };

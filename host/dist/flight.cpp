@@ -47,13 +47,17 @@ std::uint64_t Flight::begin(std::uint32_t group, const CallPlan& plan, const Cal
   // Lists of more ranks than these are told by their first ones.
   constexpr std::size_t kMost = 64;
   using Sizes = std::array<std::span<const std::int64_t>, kMost>;
-  auto fill = [&](Sizes& to, const std::vector<std::vector<std::int64_t>>& from) {
+  auto fill = [&](Sizes& to, const std::vector<std::vector<std::int64_t>>& from, const Tensor& tensor) {
+    if (from.empty() && tensor.defined()) {
+      to[0] = tensor.sizes();
+      return std::size_t{1};
+    }
     const std::size_t n = std::min(kMost, from.size());
     for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
     return n;
   };
   Sizes in, out;
-  const std::size_t in_count = fill(in, plan.in_sizes), out_count = fill(out, plan.out_sizes);
+  const std::size_t in_count = fill(in, plan.in_sizes, plan.in), out_count = fill(out, plan.out_sizes, plan.out);
   FlightCall call{.op = op_of(header.kind), .group = group};
   const bool is_pair = header.kind == CallKind::send || header.kind == CallKind::receive || header.kind == CallKind::wait_signal;
   if (!is_pair) call.collective_seq = header.sequence + 1;

@@ -86,8 +86,12 @@ std::vector<T> GroupImpl::tell_all(const T& mine, std::uint32_t tag, std::span<c
 
 void GroupImpl::connect() {
   constexpr int kMostRanks = 256;
+  if (size() == 1) {
+    if (!facts_.apart) board_ = thread_boards(1)[0];
+    return;
+  }
   std::shared_ptr<SharedSegment> own;
-  if (!facts_.apart && size() > 1 && size() <= kMostRanks) try {
+  if (!facts_.apart && size() <= kMostRanks) try {
       own = SharedSegment::make(Board::bytes());
     } catch (const Error&) {
       // Messages need none.
@@ -209,10 +213,12 @@ void GroupImpl::fail(const Error& why) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = why;
+    has_failed_ = true;
   }
   Progress::instance().wake();
 }
 std::optional<Error> GroupImpl::failure() const {
+  if (!has_failed_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return failure_;
 }

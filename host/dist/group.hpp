@@ -9,6 +9,7 @@
 #include "dist/progress.hpp"
 #include "dist/transport.hpp"
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -139,6 +140,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::map<Line, std::uint64_t> counts_;
   std::map<std::uint64_t, int> subgroups_;
   std::optional<Error> failure_;
+  std::atomic<bool> has_failed_{false};
   std::set<int> lost_;
   std::map<std::pair<cl_context, cl_device_id>, DeviceLink::Beside> beside_;
   std::vector<Stream> streams_, kernel_streams_;

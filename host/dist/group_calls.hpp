@@ -12,6 +12,7 @@
 #include <clutch/ops/copy.hpp>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -89,39 +90,45 @@ struct GroupCalls {
     return *group.impl();
   }
   [[noreturn]] void refuse(ErrorCode code, const std::string& why) const { throw Error(code, op, why); }
-  void check(bool is_right, ErrorCode code, const std::string& why) const {
-    if (!is_right) refuse(code, why);
+  /// The text is made where it is needed alone: calls of few bytes take less time than texts.
+  template <class... Args>
+  void check(bool is_right, ErrorCode code, fmt::string_view why, const Args&... args) const {
+    if (is_right) [[likely]]
+      return;
+    if constexpr (sizeof...(args) == 0)
+      refuse(code, std::string(why.data(), why.size()));
+    else
+      refuse(code, fmt::vformat(why, fmt::make_format_args(args...)));
   }
   void check_usable() const {
     if (const std::optional<Error> failure = impl().failure())
       throw Error(ErrorCode::peer_failed, op, fmt::format("group '{}' has failed: {}", impl().name(), failure->message()));
   }
   void check_tensor(const Tensor& tensor, const char* what) const {
-    check(tensor.defined(), ErrorCode::invalid_argument, fmt::format("{} must be defined, got an undefined tensor", what));
+    check(tensor.defined(), ErrorCode::invalid_argument, "{} must be defined, got an undefined tensor", what);
   }
   void check_rank(int rank, const char* what) const {
-    check(rank >= 0 && rank < impl().size(), ErrorCode::invalid_argument, fmt::format("{} must be a rank below {}, got {}", what, impl().size(), rank));
+    check(rank >= 0 && rank < impl().size(), ErrorCode::invalid_argument, "{} must be a rank below {}, got {}", what, impl().size(), rank);
   }
   /// Both tensors, where they are there, and that they fit each other.
   void check_pair(const Tensor& out, const Tensor& in) const {
     if (!out.defined() || !in.defined()) return;
-    check(out.dtype() == in.dtype(), ErrorCode::invalid_dtype,
-          fmt::format("out must be {} as the input is, got {}", clutch::name(in.dtype()), clutch::name(out.dtype())));
+    check(out.dtype() == in.dtype(), ErrorCode::invalid_dtype, "out must be {} as the input is, got {}", clutch::name(in.dtype()), clutch::name(out.dtype()));
     check(out.device() == in.device(), ErrorCode::device_mismatch, "out must be on the input's device, got another one");
   }
   void check_numel(const Tensor& tensor, std::int64_t wanted, const char* what) const {
-    check(tensor.numel() == wanted, ErrorCode::invalid_shape,
-          fmt::format("{} must have {} elements, got {} of shape {}", what, wanted, tensor.numel(), to_string(tensor.sizes())));
+    if (tensor.numel() != wanted)
+      refuse(ErrorCode::invalid_shape, fmt::format("{} must have {} elements, got {} of shape {}", what, wanted, tensor.numel(), to_string(tensor.sizes())));
   }
   void check_rows(std::span<const std::int64_t> rows, const char* what) const {
-    check(rows.size() == static_cast<std::size_t>(impl().size()), ErrorCode::invalid_argument,
-          fmt::format("{} must have an entry for each of {} ranks, got {}", what, impl().size(), rows.size()));
-    for (const std::int64_t n : rows) check(n >= 0, ErrorCode::invalid_argument, fmt::format("{} must not be negative, got {}", what, n));
+    check(rows.size() == static_cast<std::size_t>(impl().size()), ErrorCode::invalid_argument, "{} must have an entry for each of {} ranks, got {}", what,
+          impl().size(), rows.size());
+    for (const std::int64_t n : rows) check(n >= 0, ErrorCode::invalid_argument, "{} must not be negative, got {}", what, n);
   }
   /// Elements of a row.
   std::int64_t row_of(const Tensor& tensor, std::int64_t rows, const char* what) const {
-    check(tensor.rank() >= 1 && tensor.size(0) == rows, ErrorCode::invalid_shape,
-          fmt::format("{} must have {} rows, got shape {}", what, rows, to_string(tensor.sizes())));
+    if (tensor.rank() < 1 || tensor.size(0) != rows)
+      refuse(ErrorCode::invalid_shape, fmt::format("{} must have {} rows, got shape {}", what, rows, to_string(tensor.sizes())));
     std::int64_t row = 1;
     for (int d = 1; d < tensor.rank(); ++d) row *= tensor.size(d);
     return row;
@@ -132,7 +139,7 @@ struct GroupCalls {
     check_usable();
     auto plan = std::make_shared<CallPlan>();
     plan->op = op, plan->timeout = options.timeout;
-    check(options.timeout.count() >= 0, ErrorCode::invalid_argument, fmt::format("timeout must not be negative, got {} ms", options.timeout.count()));
+    check(options.timeout.count() >= 0, ErrorCode::invalid_argument, "timeout must not be negative, got {} ms", options.timeout.count());
     plan->header.kind = kind;
     plan->header.set_place(options.where);
     plan->where = options.where;
@@ -142,8 +149,8 @@ struct GroupCalls {
   /// Elements, or bytes of packed types.
   std::size_t units(const Tensor& some, std::int64_t elements) const {
     if (!is_packed(some.dtype())) return static_cast<std::size_t>(elements);
-    check(elements * bits(some.dtype()) % 8 == 0, ErrorCode::invalid_shape,
-          fmt::format("each rank's elements of {} must fill whole bytes, got {}", clutch::name(some.dtype()), elements));
+    check(elements * bits(some.dtype()) % 8 == 0, ErrorCode::invalid_shape, "each rank's elements of {} must fill whole bytes, got {}",
+          clutch::name(some.dtype()), elements);
     return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
   }
 
@@ -153,12 +160,12 @@ struct GroupCalls {
     const CallKind kind = plan.header.kind;
     const bool is_even = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_gather ||
                          kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
-    const char* why = impl().board() == nullptr                                              ? "ranks of several hosts, or one alone"
+    const char* why = impl().board() == nullptr                                              ? "ranks of several hosts"
                       : !is_even                                                             ? "a call whose ranks have different numbers of rows"
                       : bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers ? "a larger one"
                                                                                              : nullptr;
     check(why == nullptr || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
-          fmt::format("Algorithm::board must have a call of at most {} bytes in a group of one host, got {}", Board::kNumbers, why == nullptr ? "" : why));
+          "Algorithm::board must have a call of at most {} bytes in a group of one host, got {}", Board::kNumbers, why == nullptr ? "" : why);
     return why == nullptr;
   }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
@@ -223,7 +230,7 @@ struct GroupCalls {
                                                                           : nullptr;
     if (why == nullptr) return memory;
     check(!is_asked, ErrorCode::invalid_argument,
-          fmt::format("Algorithm::kernel must have contiguous tensors in Symmetric memory that all ranks reach, outside of captures, got {}", why));
+          "Algorithm::kernel must have contiguous tensors in Symmetric memory that all ranks reach, outside of captures, got {}", why);
     return nullptr;
   }
   /// The call becomes a launch between two meetings.
@@ -263,39 +270,39 @@ struct GroupCalls {
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
       plan->one_memory = is_one;
-      auto sizes_of = [](const Tensor& x) { return std::vector<std::int64_t>(x.sizes().begin(), x.sizes().end()); };
-      if (in.defined() && plan->in_sizes.empty()) plan->in_sizes = {sizes_of(in)};
-      if (out.defined() && plan->out_sizes.empty()) plan->out_sizes = {sizes_of(out)};
+      plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
       state->stream = stream;
 
-      std::vector<Tensor> inputs, outputs;
-      if (dense_in.defined()) inputs.push_back(dense_in);
-      if (dense_out.defined()) outputs.push_back(dense_out);
       auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state](const std::shared_ptr<DeviceLink>& link,
                                                                                                        std::span<const DevicePlace> places) {
         state->begin_again();
         const bool reads = made->input_bytes > 0, writes = made->output_bytes > 0;
         return group->make(made, state, link, reads ? places.front() : DevicePlace{}, writes ? places.back() : DevicePlace{});
       };
+      std::vector<Tensor> inputs, outputs;
+      auto list_tensors = [&] {
+        if (dense_in.defined()) inputs.push_back(dense_in);
+        if (dense_out.defined()) outputs.push_back(dense_out);
+      };
       if (batch != nullptr) {
+        list_tensors();
         batch->calls.push_back({state, start, inputs, outputs, copies_back ? out : Tensor(), dense_out});
         return Work(state);
       }
-      std::vector<std::size_t> bytes;
-      for (const Tensor& x : inputs) bytes.push_back(x.nbytes());
-      for (const Tensor& x : outputs) bytes.push_back(x.nbytes());
       // Few bytes behind nothing: nothing need be enqueued.
       constexpr std::size_t kFewBytes = 64 << 10;
       const bool has_staged = copies_back || !dense_in.shares_storage(in) || stream.is_capturing();
       if (is_idle && !options.async && !has_staged && std::max(plan->input_bytes, plan->output_bytes) <= kFewBytes) {
-        std::vector<DevicePlace> places;
-        for (const Tensor& x : inputs) places.push_back({interop::mem(x), interop::offset(x), x.nbytes()});
-        for (const Tensor& x : outputs) places.push_back({interop::mem(x), interop::offset(x), x.nbytes()});
+        std::array<DevicePlace, 2> places;
+        std::size_t count = 0;
+        for (const Tensor* x : {&dense_in, &dense_out})
+          if (x->defined()) places[count++] = {interop::mem(*x), interop::offset(*x), x->nbytes()};
         cl_command_queue queue = interop::queue(stream);
         const auto link = std::make_shared<DeviceLink>(queue, g.beside(queue), true);
-        const std::shared_ptr<Task> call = start(link, places);
+        const std::shared_ptr<Task> call = start(link, std::span(places).first(count));
         if (GroupImpl::hurry(*call)) return Work(state);
+        list_tensors();
         Encoder(stream, op)
             .opaque(
                 [link, call](void*) {
@@ -305,6 +312,10 @@ struct GroupCalls {
                 inputs, outputs, plan->header.text());
         return Work(state);
       }
+      list_tensors();
+      std::vector<std::size_t> bytes;
+      for (const std::vector<Tensor>* list : {&inputs, &outputs})
+        for (const Tensor& x : *list) bytes.push_back(x.nbytes());
       auto task = [start, bytes, group = g.shared_from_this()](void* queue, std::span<const Encoder::Place> given) {
         auto* const of = static_cast<cl_command_queue>(queue);
         std::vector<DevicePlace> places;

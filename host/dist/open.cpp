@@ -36,7 +36,7 @@ Group group_of(std::shared_ptr<detail::Transport> transport, const OpenOptions& 
 }  // namespace
 
 Group open(const OpenOptions& options) {
-  if (options.communicator == nullptr && !detail::has_mpi()) return group_of(detail::thread_transports(1)[0], options, "dist::open");
+  if (options.communicator == nullptr && !detail::has_mpi()) return open_threads(1, options)[0];
   if (options.reconfigurable && !detail::survives_killed_ranks())
     throw Error(ErrorCode::not_supported, "dist::open",
                 "OpenOptions::reconfigurable must have an mpirun that does not end all ranks with one: mpirun --enable-recovery, got one without");
@@ -51,7 +51,7 @@ std::vector<Group> open_threads(int ranks, const OpenOptions& options) {
   const auto boards = detail::thread_boards(ranks);
   for (auto& transport : detail::thread_transports(ranks)) {
     groups.push_back(group_of(std::move(transport), options, "dist::open_threads"));
-    if (ranks > 1 && !options.apart) groups.back().impl()->connect(boards[groups.size() - 1]);
+    if (!options.apart) groups.back().impl()->connect(boards[groups.size() - 1]);
   }
   return groups;
 }

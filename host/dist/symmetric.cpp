@@ -359,8 +359,7 @@ Work Symmetric::wait_signal(int from, int channel, std::uint32_t at_least, const
   if (!impl_) throw Error(ErrorCode::invalid_argument, op, "the Symmetric must be a made one, got an empty one");
   const detail::GroupCalls call{op, impl_->group()};
   call.check_rank(from, "from");
-  call.check(channel >= 0 && channel < impl_->channels(), ErrorCode::invalid_argument,
-             fmt::format("channel must be below {}, got {}", impl_->channels(), channel));
+  call.check(channel >= 0 && channel < impl_->channels(), ErrorCode::invalid_argument, "channel must be below {}, got {}", impl_->channels(), channel);
   CallOptions at = options;
   if (at.stream.empty()) at.stream = current_stream(local().device());
   const auto plan = call.plan(detail::CallKind::wait_signal, {}, at);

@@ -78,8 +78,7 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
       input_(input),
       output_(output),
       header_(plan_->header),
-      peer_(plan_->peer),
-      envelopes_(std::make_shared<Envelopes>()) {
+      peer_(plan_->peer) {
   // In the order of the calls, which is that of all ranks.
   if (!is_pair(header_.kind) && !is_alone(header_.kind)) {
     header_.sequence = group_->next_sequence();
@@ -204,9 +203,11 @@ void CallTask::tell() {
     stage_ = Stage::polling;
     return;
   }
-  const auto n = static_cast<std::size_t>(group_->size());
-  Envelopes& e = *envelopes_;
   stage_ = Stage::telling;
+  if (!is_pair(header_.kind) && group_->board() != nullptr) return;
+  const auto n = static_cast<std::size_t>(group_->size());
+  envelopes_ = std::make_shared<Envelopes>();
+  Envelopes& e = *envelopes_;
   if (is_pair(header_.kind)) {
     e.bytes = sizeof(CallHeader), e.mine.resize(e.bytes), e.all.resize(2 * e.bytes);
     std::memcpy(e.mine.data(), &header_, sizeof header_);
@@ -219,7 +220,6 @@ void CallTask::tell() {
     return;
   }
   e.bytes = sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t);
-  if (group_->board() != nullptr) return;
   e.mine.resize(e.bytes), e.all.resize(n * e.bytes);
   std::memcpy(e.mine.data(), &header_, sizeof header_);
   if (!plan_->rows.empty()) std::memcpy(e.mine.data() + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
@@ -253,10 +253,15 @@ bool CallTask::told() {
     return true;
   }
   if (group_->board() != nullptr ? !has_met() : !execution_->advance()) return false;
+  if (!envelopes_) return go_on();
   if (std::optional<Error> why = disagreement(*envelopes_, static_cast<std::size_t>(group_->size()), *plan_, group_->name())) {
     end(Work::Status::failed, std::move(why));
     return true;
   }
+  return go_on();
+}
+
+bool CallTask::go_on() {
   if (plan_->launch) {
     launch();
     return true;
@@ -277,7 +282,6 @@ bool CallTask::told() {
 
 bool CallTask::has_met() {
   Board& board = *group_->board();
-  Envelopes& e = *envelopes_;
   if (!has_arrived_) {
     std::byte* const room = board.own_room(header_.sequence);
     if (room == nullptr) return false;
@@ -289,9 +293,18 @@ bool CallTask::has_met() {
     has_arrived_ = true;
   }
   if (!board.all_arrived(header_.sequence)) return false;
+  bool all_agree = plan_->rows.empty() && header_.broken == 0;
+  for (int r = 0; all_agree && r < group_->size(); ++r) {
+    const auto& other = *reinterpret_cast<const CallHeader*>(board.room(r, header_.sequence));
+    all_agree = other.broken == 0 && other.agrees(header_);
+  }
+  if (all_agree) return true;
+  // What they say is looked at in full.
+  envelopes_ = std::make_shared<Envelopes>();
+  envelopes_->bytes = sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t);
   for (int r = 0; r < group_->size(); ++r) {
     const std::byte* const room = board.room(r, header_.sequence);
-    e.all.insert(e.all.end(), room, room + e.bytes);
+    envelopes_->all.insert(envelopes_->all.end(), room, room + envelopes_->bytes);
   }
   return true;
 }

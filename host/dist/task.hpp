@@ -36,7 +36,9 @@ class CallTask : public Task {
   bool begin();
   void tell();
   bool told();
-  /// True once all ranks have said what they call; of a group that has a board.
+  /// All ranks make the same call.
+  bool go_on();
+  /// True once all ranks have said what they call; of a group that has a board. Envelopes are made where they are needed.
   bool has_met();
   /// What the call makes of the numbers that the ranks have laid on the board.
   void take();
@@ -62,7 +64,7 @@ class CallTask : public Task {
   CallHeader header_;
   int peer_ = kAnyPeer;
   std::uint64_t record_ = FlightRing::kNotRecorded;
-  std::shared_ptr<Envelopes> envelopes_;
+  std::shared_ptr<Envelopes> envelopes_;  ///< null where ranks meet on a board and agree
   std::shared_ptr<std::byte[]> wide_;
   ClOwned<cl_event> kernels_;             ///< of what launch() enqueued
   std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
