@@ -8,13 +8,16 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 namespace {
 
-// A part: a line with the number of meetings that its rank has ended, then the slots of meetings, each of two lines with a flag and the room. A flag is the
-// meeting's number + 1. Lines are far enough apart that processors do not fetch them together.
-constexpr std::size_t kLine = 128;
-constexpr std::size_t kArrived = 0, kLeft = kLine, kRoomAt = 2 * kLine, kSlot = kRoomAt + Board::kRoom;
-static_assert(kSlot % kLine == 0);
+// A part: a line with the number of meetings that its rank has ended, then the slots of meetings, each of a line for each mark, what is said, and the numbers
+// of two turns. Lines are far enough apart that processors do not fetch them together.
+constexpr std::size_t kLine = 128, kMarks = 4;
+constexpr std::size_t kSaidAt = kMarks * kLine, kNumbersAt = kSaidAt + Board::kSaid, kSlot = kNumbersAt + 2 * Board::kNumbers;
+static_assert(kSlot % kLine == 0 && kNumbersAt % kLine == 0);
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) noexcept { return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)); }
+
+/// What a mark's word has from this turn on; it grows with meetings, too, as a slot's next meeting has a larger number.
+constexpr std::uint64_t marked(std::uint64_t meeting, std::uint64_t turn) { return meeting << 24 | (turn + 1); }
 
 }  // namespace
 
@@ -26,24 +29,33 @@ Board::Board(std::vector<std::span<std::byte>> parts, std::shared_ptr<void> keep
 std::byte* Board::slot(int rank, std::uint64_t meeting) const noexcept {
   return parts_[static_cast<std::size_t>(rank)].data() + kLine + meeting % kMeetings * kSlot;
 }
+std::byte* Board::said(int rank, std::uint64_t meeting) const noexcept { return slot(rank, meeting) + kSaidAt; }
+std::byte* Board::numbers(int rank, std::uint64_t meeting, std::uint64_t turn) const noexcept { return slot(rank, meeting) + kNumbersAt + turn % 2 * kNumbers; }
 
-bool Board::all_did(std::uint64_t meeting, std::size_t flag) const noexcept {
-  for (std::size_t r = 0; r < parts_.size(); ++r)
-    if (word(slot(static_cast<int>(r), meeting) + flag).load(std::memory_order_acquire) <= meeting) return false;
+bool Board::has_place(std::uint64_t meeting) const noexcept {
+  if (meeting < kMeetings) return true;
+  for (const std::span<std::byte>& part : parts_)
+    if (word(part.data()).load(std::memory_order_acquire) <= meeting - kMeetings) return false;
   return true;
 }
 
-std::byte* Board::own_room(std::uint64_t meeting) noexcept {
-  if (meeting >= kMeetings)
-    for (const std::span<std::byte>& part : parts_)
-      if (word(part.data()).load(std::memory_order_acquire) <= meeting - kMeetings) return nullptr;
-  return slot(rank_, meeting) + kRoomAt;
+void Board::mark(Mark mark, std::uint64_t meeting, std::uint64_t turn) noexcept {
+  word(slot(rank_, meeting) + mark * kLine).store(marked(meeting, turn), std::memory_order_release);
 }
-void Board::arrive(std::uint64_t meeting) noexcept { word(slot(rank_, meeting) + kArrived).store(meeting + 1, std::memory_order_release); }
-bool Board::all_arrived(std::uint64_t meeting) const noexcept { return all_did(meeting, kArrived); }
-const std::byte* Board::room(int rank, std::uint64_t meeting) const noexcept { return slot(rank, meeting) + kRoomAt; }
-void Board::leave(std::uint64_t meeting) noexcept { word(slot(rank_, meeting) + kLeft).store(meeting + 1, std::memory_order_release); }
-bool Board::all_left(std::uint64_t meeting) const noexcept { return all_did(meeting, kLeft); }
+bool Board::has(int rank, Mark mark, std::uint64_t meeting, std::uint64_t turn) const noexcept {
+  return word(slot(rank, meeting) + mark * kLine).load(std::memory_order_acquire) >= marked(meeting, turn);
+}
+bool Board::all_have(Mark mark, std::uint64_t meeting, std::uint64_t turn) const noexcept {
+  for (std::size_t r = 0; r < parts_.size(); ++r)
+    if (!has(static_cast<int>(r), mark, meeting, turn)) return false;
+  return true;
+}
+std::vector<int> Board::missing(Mark mark, std::uint64_t meeting, std::uint64_t turn) const {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < parts_.size(); ++r)
+    if (!has(static_cast<int>(r), mark, meeting, turn)) ranks.push_back(static_cast<int>(r));
+  return ranks;
+}
 
 void Board::end(std::uint64_t meeting) {
   const std::lock_guard lock(mutex_);
@@ -56,22 +68,14 @@ void Board::end(std::uint64_t meeting) {
   word(parts_[static_cast<std::size_t>(rank_)].data()).store(ended_, std::memory_order_release);
 }
 
-std::vector<int> Board::missing(std::uint64_t meeting, bool leaves) const {
-  std::vector<int> ranks;
-  for (std::size_t r = 0; r < parts_.size(); ++r)
-    if (word(slot(static_cast<int>(r), meeting) + (leaves ? kLeft : kArrived)).load(std::memory_order_acquire) <= meeting) ranks.push_back(static_cast<int>(r));
-  return ranks;
-}
-
 std::vector<std::shared_ptr<Board>> thread_boards(int ranks) {
-  const std::size_t bytes = Board::bytes(), n = static_cast<std::size_t>(ranks);
-  struct Page {
+  struct Line {
     alignas(kLine) std::byte bytes[kLine];
   };
-  const std::size_t pages = (bytes + kLine - 1) / kLine;
-  const std::shared_ptr<Page[]> memory(new Page[n * pages]{});
+  const std::size_t n = static_cast<std::size_t>(ranks), lines = (Board::bytes() + kLine - 1) / kLine;
+  const std::shared_ptr<Line[]> memory(new Line[n * lines]{});
   std::vector<std::span<std::byte>> parts;
-  for (std::size_t r = 0; r < n; ++r) parts.push_back({memory[r * pages].bytes, bytes});
+  for (std::size_t r = 0; r < n; ++r) parts.push_back({memory[r * lines].bytes, Board::bytes()});
   std::vector<std::shared_ptr<Board>> boards;
   for (int r = 0; r < ranks; ++r) boards.push_back(std::make_shared<Board>(parts, memory, r));
   return boards;

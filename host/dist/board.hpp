@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ranks of a host meet: shared memory in which each rank says what it calls, and lays a few numbers that all others read. A rank that has come
-// has done no more than a store, and sees with a load who else has.
+// Where the ranks of a host meet: shared memory in which each rank says what it calls, and lays numbers that all others read. A rank that has come has done
+// no more than a store, and sees with a load who else has.
 #pragma once
 #include "dist/shared_segment.hpp"
 
@@ -15,33 +15,39 @@
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 /// Meetings have the numbers of calls, which are the same on all ranks. Those of up to kMeetings calls go on at a time, in any order; a later call waits.
+/// Numbers are laid in turns of at most kNumbers bytes, of which a meeting has room for two: turn i is where turn i - 2 was.
 /// Threads: different meetings by any threads; each of them by one at a time.
 class Board {
  public:
-  static constexpr std::uint64_t kMeetings = 16;
-  /// Bytes of numbers that a rank can lay at a meeting, and of all that it can say there.
-  static constexpr std::size_t kNumbers = 64 << 10, kRoom = kNumbers + 512;
+  static constexpr std::uint64_t kMeetings = 8;
+  /// Bytes of what a rank says at a meeting, and of what it lays in a turn.
+  static constexpr std::size_t kSaid = 33 * 128, kNumbers = 64 << 10;
   static std::size_t bytes() noexcept;
 
   /// `parts`: of each rank, of bytes() bytes, zeros where nobody has met; `keeps` has their memory.
   Board(std::vector<std::span<std::byte>> parts, std::shared_ptr<void> keeps, int rank);
 
-  /// Where this rank lays what it has to say; null while a call that has the place before it is not over on all ranks.
-  std::byte* own_room(std::uint64_t meeting) noexcept;
-  void arrive(std::uint64_t meeting) noexcept;
-  bool all_arrived(std::uint64_t meeting) const noexcept;
-  /// After all_arrived(), until this rank ends the meeting.
-  const std::byte* room(int rank, std::uint64_t meeting) const noexcept;
-  /// A second meeting, of those who wait for each other's work.
-  void leave(std::uint64_t meeting) noexcept;
-  bool all_left(std::uint64_t meeting) const noexcept;
-  /// This rank reads nothing more of it.
+  /// True once this rank can have a meeting: a call that had the place before it is over on all ranks.
+  bool has_place(std::uint64_t meeting) const noexcept;
+  std::byte* said(int rank, std::uint64_t meeting) const noexcept;
+  std::byte* numbers(int rank, std::uint64_t meeting, std::uint64_t turn) const noexcept;
+
+  enum Mark : std::uint8_t {
+    arrived,  ///< has said what it calls, and laid the numbers of turn 0
+    laid,     ///< the numbers of a turn
+    took,     ///< reads nothing more of a turn
+    left,     ///< of ranks that wait for each other's work
+  };
+  /// Of this rank, which has done all before it.
+  void mark(Mark mark, std::uint64_t meeting, std::uint64_t turn = 0) noexcept;
+  bool all_have(Mark mark, std::uint64_t meeting, std::uint64_t turn = 0) const noexcept;
+  /// Who has not.
+  std::vector<int> missing(Mark mark, std::uint64_t meeting, std::uint64_t turn = 0) const;
+  /// This rank reads nothing more of a meeting.
   void end(std::uint64_t meeting);
-  /// Who has not arrived, or not left.
-  std::vector<int> missing(std::uint64_t meeting, bool leaves) const;
 
  private:
-  bool all_did(std::uint64_t meeting, std::size_t flag) const noexcept;
+  bool has(int rank, Mark mark, std::uint64_t meeting, std::uint64_t turn) const noexcept;
   std::byte* slot(int rank, std::uint64_t meeting) const noexcept;
 
   const std::vector<std::span<std::byte>> parts_;

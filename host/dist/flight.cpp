@@ -56,7 +56,7 @@ std::uint64_t Flight::begin(std::uint32_t group, const CallPlan& plan, const Cal
     for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
     return n;
   };
-  Sizes in, out;
+  static thread_local Sizes in, out;
   const std::size_t in_count = fill(in, plan.in_sizes, plan.in), out_count = fill(out, plan.out_sizes, plan.out);
   FlightCall call{.op = op_of(header.kind), .group = group};
   const bool is_pair = header.kind == CallKind::send || header.kind == CallKind::receive || header.kind == CallKind::wait_signal;

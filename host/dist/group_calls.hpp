@@ -160,13 +160,14 @@ struct GroupCalls {
     const CallKind kind = plan.header.kind;
     const bool is_even = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_gather ||
                          kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
-    const char* why = impl().board() == nullptr                                              ? "ranks of several hosts"
-                      : !is_even                                                             ? "a call whose ranks have different numbers of rows"
-                      : bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers ? "a larger one"
-                                                                                             : nullptr;
-    check(why == nullptr || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
-          "Algorithm::board must have a call of at most {} bytes in a group of one host, got {}", Board::kNumbers, why == nullptr ? "" : why);
-    return why == nullptr;
+    // Each rank reads all that the others have, and adds all.
+    constexpr int kFewRanks = 4;
+    const bool is_small = bytes_for(plan.header.dtype, plan.header.elements) <= Board::kNumbers;
+    const bool has_board = impl().board() != nullptr;
+    check((has_board && is_even) || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
+          "Algorithm::board must have a call of a group of one host whose ranks have equal numbers of rows, got {}",
+          has_board ? "one of different numbers" : "ranks of several hosts");
+    return has_board && is_even && (is_small || impl().size() <= kFewRanks || algorithm == Algorithm::board);
   }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();

@@ -6,6 +6,7 @@
 #include <clutch/interop_cl.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -131,7 +132,7 @@ bool CallTask::step() {
       leave();
       return true;
     case Stage::leaving:
-      if (Board* board = group_->board(); board != nullptr ? !board->all_left(header_.sequence) : !execution_->advance()) return false;
+      if (Board* board = group_->board(); board != nullptr ? !board->all_have(Board::left, header_.sequence) : !execution_->advance()) return false;
       end(Work::Status::done, std::nullopt);
       return true;
     case Stage::polling:
@@ -188,7 +189,7 @@ void CallTask::launch() {
 void CallTask::leave() {
   stage_ = Stage::leaving;
   if (Board* board = group_->board()) {
-    board->leave(header_.sequence);
+    board->mark(Board::left, header_.sequence);
     return;
   }
   Envelopes& e = *envelopes_;
@@ -267,9 +268,7 @@ bool CallTask::go_on() {
     return true;
   }
   if (plan_->lays) {
-    take();
-    stage_ = Stage::unmapping;
-    link_->unmap();
+    stage_ = Stage::moving;
     return true;
   }
   if (!plan_->schedule) {
@@ -282,20 +281,20 @@ bool CallTask::go_on() {
 
 bool CallTask::has_met() {
   Board& board = *group_->board();
+  const std::uint64_t meeting = header_.sequence;
   if (!has_arrived_) {
-    std::byte* const room = board.own_room(header_.sequence);
-    if (room == nullptr) return false;
-    std::memcpy(room, &header_, sizeof header_);
-    if (!plan_->rows.empty()) std::memcpy(room + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
-    if (const std::span<const std::byte> input = plan_->lays && header_.broken == 0 ? link_->input() : std::span<const std::byte>(); !input.empty())
-      std::memcpy(room + sizeof header_, input.data(), input.size());
-    board.arrive(header_.sequence);
+    if (!board.has_place(meeting)) return false;
+    std::byte* const said = board.said(group_->rank(), meeting);
+    std::memcpy(said, &header_, sizeof header_);
+    if (!plan_->rows.empty()) std::memcpy(said + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
+    if (plan_->lays && header_.broken == 0) turns_ = turns_of(*plan_, group_->size()), lay();
+    board.mark(Board::arrived, meeting);
     has_arrived_ = true;
   }
-  if (!board.all_arrived(header_.sequence)) return false;
+  if (!board.all_have(Board::arrived, meeting)) return false;
   bool all_agree = plan_->rows.empty() && header_.broken == 0;
   for (int r = 0; all_agree && r < group_->size(); ++r) {
-    const auto& other = *reinterpret_cast<const CallHeader*>(board.room(r, header_.sequence));
+    const auto& other = *reinterpret_cast<const CallHeader*>(board.said(r, meeting));
     all_agree = other.broken == 0 && other.agrees(header_);
   }
   if (all_agree) return true;
@@ -303,31 +302,75 @@ bool CallTask::has_met() {
   envelopes_ = std::make_shared<Envelopes>();
   envelopes_->bytes = sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t);
   for (int r = 0; r < group_->size(); ++r) {
-    const std::byte* const room = board.room(r, header_.sequence);
-    envelopes_->all.insert(envelopes_->all.end(), room, room + envelopes_->bytes);
+    const std::byte* const said = board.said(r, meeting);
+    envelopes_->all.insert(envelopes_->all.end(), said, said + envelopes_->bytes);
   }
   return true;
 }
 
+CallTask::Turns CallTask::turns_of(const CallPlan& plan, int ranks) {
+  constexpr std::size_t kLine = 64;
+  const CallKind kind = plan.header.kind;
+  const bool has_blocks = kind == CallKind::reduce_scatter || kind == CallKind::scatter || kind == CallKind::all_to_all;
+  const bool is_whole = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::broadcast;
+  Turns turns;
+  turns.blocks = has_blocks ? static_cast<std::size_t>(ranks) : 1;
+  turns.block = is_whole ? bytes_for(plan.header.dtype, plan.header.elements) : plan.shape.block * plan.shape.element;
+  turns.bytes = Board::kNumbers / turns.blocks / kLine * kLine;
+  turns.count = std::max<std::uint64_t>(1, (turns.block + turns.bytes - 1) / turns.bytes);
+  return turns;
+}
+
+void CallTask::lay() {
+  const std::uint64_t turn = laid_++;
+  const bool is_heard = (header_.kind != CallKind::broadcast && header_.kind != CallKind::scatter) || header_.root == group_->rank();
+  const std::span<const std::byte> input = link_->input();
+  if (!is_heard || input.empty()) return;
+  std::byte* const to = group_->board()->numbers(group_->rank(), header_.sequence, turn);
+  const std::size_t begin = turn * turns_.bytes, bytes = std::min(turns_.bytes, turns_.block - begin);
+  for (std::size_t i = 0; i < turns_.blocks; ++i) std::memcpy(to + i * turns_.bytes, input.data() + i * turns_.block + begin, bytes);
+}
+
 void CallTask::take() {
-  const Board& board = *group_->board();
+  const std::uint64_t turn = taken_++;
   const std::span<std::byte> output = link_->output();
   if (output.empty()) return;
+  const Board& board = *group_->board();
   const int n = group_->size();
-  auto laid = [&](int rank) { return board.room(rank, header_.sequence) + sizeof(CallHeader); };
-  // Of each rank's numbers either all are for this one, or its block.
-  const bool is_block = header_.kind == CallKind::reduce_scatter || header_.kind == CallKind::scatter || header_.kind == CallKind::all_to_all;
-  const std::size_t block = plan_->shape.block * plan_->shape.element;
-  const std::size_t begin = is_block ? static_cast<std::size_t>(group_->rank()) * block : 0;
+  const std::size_t begin = turn * turns_.bytes, bytes = std::min(turns_.bytes, turns_.block - begin);
+  // Of what each rank lays either all is for this one, or its block.
+  const std::size_t mine = turns_.blocks > 1 ? static_cast<std::size_t>(group_->rank()) * turns_.bytes : 0;
+  auto laid = [&](int rank) { return board.numbers(rank, header_.sequence, turn) + mine; };
   if (plan_->reducer) {
-    std::vector<const std::byte*> parts;
-    for (int r = 0; r < n; ++r) parts.push_back(laid(r) + begin);
-    plan_->reducer->all(output.data(), parts, output.size() / plan_->shape.element);
+    constexpr std::size_t kFew = 16;
+    std::array<const std::byte*, kFew> few{};
+    std::vector<const std::byte*> many(static_cast<std::size_t>(n) > kFew ? static_cast<std::size_t>(n) : 0);
+    const std::span<const std::byte*> parts = many.empty() ? std::span(few).first(static_cast<std::size_t>(n)) : std::span(many);
+    for (int r = 0; r < n; ++r) parts[static_cast<std::size_t>(r)] = laid(r);
+    plan_->reducer->all(output.data() + begin, parts, bytes / plan_->shape.element);
   } else if (header_.kind == CallKind::broadcast || header_.kind == CallKind::scatter) {
-    std::memcpy(output.data(), laid(header_.root) + begin, output.size());
+    // The root of a broadcast has it.
+    if (const std::byte* const from = laid(header_.root); header_.kind == CallKind::scatter || header_.root != group_->rank())
+      std::memcpy(output.data() + begin, from, bytes);
   } else {
-    for (int r = 0; r < n; ++r) std::memcpy(output.data() + static_cast<std::size_t>(r) * block, laid(r) + begin, block);
+    for (int r = 0; r < n; ++r) std::memcpy(output.data() + static_cast<std::size_t>(r) * turns_.block + begin, laid(r), bytes);
   }
+}
+
+bool CallTask::passed_on() {
+  Board& board = *group_->board();
+  const std::uint64_t meeting = header_.sequence;
+  while (taken_ < turns_.count) {
+    // This turn's, and the next one's for those who are faster.
+    while (laid_ < std::min(turns_.count, taken_ + 2) && (laid_ < 2 || board.all_have(Board::took, meeting, laid_ - 2))) {
+      lay();
+      board.mark(Board::laid, meeting, laid_ - 1);
+    }
+    if (taken_ > 0 && !board.all_have(Board::laid, meeting, taken_)) return false;
+    take();
+    if (turns_.count > 2) board.mark(Board::took, meeting, taken_ - 1);
+  }
+  return true;
 }
 
 bool CallTask::answered() {
@@ -388,7 +431,7 @@ void CallTask::move() {
 }
 
 bool CallTask::moved() {
-  if (is_pair(header_.kind) ? !exchange_->done() : !execution_->advance()) return false;
+  if (is_pair(header_.kind) ? !exchange_->done() : plan_->lays ? !passed_on() : !execution_->advance()) return false;
   if (wide_) {
     const std::span<std::byte> output = link_->output();
     plan_->reducer->narrow(output.data(), wide_.get(), output.size() / plan_->shape.element);
@@ -410,10 +453,13 @@ void CallTask::check_time() {
   }
   if (Clock::now() < deadline_) return;
   std::vector<int> waiting;
-  if (Board* board = group_->board(); has_arrived_ && (stage_ == Stage::telling || stage_ == Stage::leaving))
-    waiting = board->missing(header_.sequence, stage_ == Stage::leaving);
-  else if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr)
-    waiting = exchange->waiting_for();
+  if (Board* board = group_->board(); has_arrived_) {
+    if (stage_ == Stage::telling) waiting = board->missing(Board::arrived, header_.sequence);
+    if (stage_ == Stage::leaving) waiting = board->missing(Board::left, header_.sequence);
+    if (stage_ == Stage::moving && plan_->lays) waiting = board->missing(Board::laid, header_.sequence, taken_);
+  }
+  if (waiting.empty())
+    if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) waiting = exchange->waiting_for();
   const auto ms = std::chrono::duration_cast<Timeout>(deadline_ - began_).count();
   const Error error(ErrorCode::timed_out, plan_->op,
                     fmt::format("{} waited {} ms{}{}", text(), ms, waiting.empty() ? "" : " for ", waiting.empty() ? "" : ranks_text(waiting)));

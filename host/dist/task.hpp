@@ -40,8 +40,18 @@ class CallTask : public Task {
   bool go_on();
   /// True once all ranks have said what they call; of a group that has a board. Envelopes are made where they are needed.
   bool has_met();
-  /// What the call makes of the numbers that the ranks have laid on the board.
+  /// How numbers are passed on by the board: the same bytes of each block in a turn.
+  struct Turns {
+    std::size_t blocks = 1, block = 0;  ///< of the input, and their bytes
+    std::size_t bytes = 0;              ///< of a block in a turn; fewer in the last one
+    std::uint64_t count = 1;
+  };
+  static Turns turns_of(const CallPlan& plan, int ranks);
+  /// Lays the next turn's numbers.
+  void lay();
+  /// Makes of the next turn's numbers what the call makes of them.
   void take();
+  bool passed_on();
   void launch();
   void leave();
   bool answered();
@@ -70,6 +80,8 @@ class CallTask : public Task {
   std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
   std::unique_ptr<Execution> execution_;  ///< of collectives
   bool has_arrived_ = false;              ///< on the board
+  Turns turns_;
+  std::uint64_t laid_ = 0, taken_ = 0;  ///< turns
   Clock::time_point began_, deadline_;
 };
 

@@ -175,11 +175,9 @@ double median(std::vector<double> x) {
 }
 
 int run(const Settings& s) {
-  static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic},
-                                                            {"one_shot", Algorithm::one_shot},
-                                                            {"direct", Algorithm::direct},
-                                                            {"tree", Algorithm::tree},
-                                                            {"halving", Algorithm::halving}};
+  static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic}, {"one_shot", Algorithm::one_shot},
+                                                            {"direct", Algorithm::direct},       {"tree", Algorithm::tree},
+                                                            {"halving", Algorithm::halving},     {"board", Algorithm::board}};
   const Algorithm algorithm = kAlgorithms.at(s.algorithm);
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
@@ -237,7 +235,7 @@ int command(int argc, char** argv) {
   app.add_option("--min", s.least, "Bytes of the smallest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
-  app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving"}));
+  app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving", "board"}));
   app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
   app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");

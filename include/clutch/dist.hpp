@@ -58,7 +58,7 @@ enum class Algorithm : std::uint8_t {
   tree,       ///< all_reduce, reduce, broadcast
   halving,    ///< all_reduce of a power of two of ranks
   ring,       ///< all_reduce with Order::any
-  /// each rank lays its numbers into memory that the ranks of a host share, and reads those of all: at most 64 KiB, and
+  /// each rank lays its numbers, 64 KiB at a time, into memory that the ranks of a host share, and reads those of all;
   /// not where ranks have different numbers of rows
   board,
   /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory; not in captures

@@ -1,99 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board on which ranks of a host meet, and calls of few bytes that go over it.
+// Calls whose numbers go over the board on which ranks of a host meet.
 #include "dist/board.hpp"
 #include "dist/ranks.hpp"
 
-#include <cstring>
 #include <random>
-#include <set>
 
 namespace clutch::testing { namespace {
 
 using namespace dist;
-using dist::detail::Board;
-using dist::detail::thread_boards;
-
-TEST(BoardMeetings, EachRankReadsWhatAllHaveLaid) {
-  const auto boards = thread_boards(3);
-  for (std::uint64_t meeting = 0; meeting < 100; ++meeting) {
-    for (int r = 0; r < 3; ++r) {
-      EXPECT_FALSE(boards[0]->all_arrived(meeting));
-      std::byte* const room = boards[static_cast<std::size_t>(r)]->own_room(meeting);
-      ASSERT_NE(room, nullptr);
-      std::memset(room, static_cast<int>(meeting) + r, Board::kRoom);
-      EXPECT_EQ(boards[0]->missing(meeting, false).size(), static_cast<std::size_t>(3 - r));
-      boards[static_cast<std::size_t>(r)]->arrive(meeting);
-    }
-    for (const auto& board : boards) {
-      ASSERT_TRUE(board->all_arrived(meeting));
-      for (int r = 0; r < 3; ++r)
-        for (const std::size_t at : {std::size_t{0}, Board::kRoom - 1}) EXPECT_EQ(board->room(r, meeting)[at], std::byte(meeting + static_cast<unsigned>(r)));
-      EXPECT_FALSE(board->all_left(meeting));
-    }
-    boards[2]->leave(meeting), boards[0]->leave(meeting);
-    EXPECT_EQ(boards[1]->missing(meeting, true), std::vector<int>{1});
-    boards[1]->leave(meeting);
-    for (const auto& board : boards) {
-      EXPECT_TRUE(board->all_left(meeting));
-      board->end(meeting);
-    }
-  }
-}
-
-TEST(BoardMeetings, APlaceIsFreeOnceAllHaveEndedAllMeetingsUpToItsLast) {
-  const auto boards = thread_boards(2);
-  auto is_free = [&](std::uint64_t meeting) { return boards[0]->own_room(meeting) != nullptr; };
-  EXPECT_TRUE(is_free(Board::kMeetings - 1));
-  EXPECT_FALSE(is_free(Board::kMeetings));
-  boards[0]->end(0);
-  EXPECT_FALSE(is_free(Board::kMeetings));
-  boards[1]->end(1), boards[1]->end(2);
-  EXPECT_FALSE(is_free(Board::kMeetings));
-  boards[1]->end(0);
-  EXPECT_TRUE(is_free(Board::kMeetings));
-  EXPECT_FALSE(is_free(Board::kMeetings + 1));
-  boards[0]->end(2), boards[0]->end(1);
-  EXPECT_TRUE(is_free(Board::kMeetings + 2));
-  EXPECT_FALSE(is_free(Board::kMeetings + 3));
-}
-
-TEST(BoardMeetings, ThreadsMeetInAnyOrder) {
-  constexpr std::uint64_t kRounds = 3000;
-  const auto boards = thread_boards(3);
-  std::vector<std::jthread> threads;
-  for (unsigned r = 0; r < 3; ++r)
-    threads.emplace_back([&, r] {
-      std::mt19937 random(r);
-      std::set<std::uint64_t> open, arrived;
-      std::uint64_t next = 0, ended = 0;
-      while (ended < kRounds) {
-        if (next < kRounds && open.size() < 10 && random() % 2 == 0) open.insert(next++);
-        if (open.empty()) continue;
-        auto at = open.begin();
-        std::advance(at, random() % open.size());
-        const std::uint64_t meeting = *at;
-        if (!arrived.contains(meeting)) {
-          std::byte* const room = boards[r]->own_room(meeting);
-          if (room == nullptr) continue;
-          const std::uint64_t says = meeting * 3 + r;
-          std::memcpy(room, &says, sizeof says);
-          boards[r]->arrive(meeting);
-          arrived.insert(meeting);
-        }
-        if (!boards[r]->all_arrived(meeting)) {
-          std::this_thread::yield();
-          continue;
-        }
-        for (unsigned k = 0; k < 3; ++k) {
-          std::uint64_t said = 0;
-          std::memcpy(&said, boards[r]->room(static_cast<int>(k), meeting), sizeof said);
-          EXPECT_EQ(said, meeting * 3 + k);
-        }
-        boards[r]->end(meeting);
-        open.erase(meeting), arrived.erase(meeting), ++ended;
-      }
-    });
-}
 
 TEST(BoardCalls, ManyAtATimeOnDifferentStreams) {
   for_ranks({1, 2, 4}, [](const Group& g) {
@@ -133,19 +47,65 @@ TEST(BoardCalls, GoOnAfterADifference) {
   });
 }
 
-TEST(BoardCalls, UpToTheirMostBytesAndRefusedAbove) {
-  for_ranks({2, 4}, [](const Group& g) {
-    const auto most = static_cast<std::int64_t>(Board::kNumbers);
-    const Tensor x = full({most}, g.rank() + 1, {.dtype = DType::u8}), larger = zeros({most + 1}, {.dtype = DType::u8});
+/// Calls over the board beside the same ones by messages: all have the same bits, with turns that end anywhere.
+TEST(BoardCalls, HaveTheBitsOfMessages) {
+  for_ranks({2, 3, 4}, [](const Group& g) {
+    const int n = g.size(), me = g.rank();
+    if (g.size() == 1) return;
+    const Algorithm board = n % 2 == 0 ? Algorithm::board : Algorithm::automatic;
+    std::mt19937 random(static_cast<unsigned>(me));
+    for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::f64})
+      for (const std::int64_t numel : {std::int64_t{1}, std::int64_t{16384}, std::int64_t{16385}, std::int64_t{100003}, std::int64_t{330000}}) {
+        SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(numel));
+        auto numbers = [&](std::int64_t count) {
+          std::vector<float> host(static_cast<std::size_t>(count));
+          for (float& v : host) v = static_cast<float>(random() % 2000) / 16 - (dtype == DType::u8 ? 0 : 60);
+          return cast(from_host(host, {count}), dtype);
+        };
+        const TensorOptions of{.dtype = dtype};
+        auto same = [&](const Tensor& a, const Tensor& b) { EXPECT_EQ(a.to_bytes(), b.to_bytes()); };
+        auto copied = [&](const Tensor& of_these) {
+          const Tensor copy = zeros({of_these.numel()}, of);
+          copy_(copy, of_these);
+          return copy;
+        };
+        const Tensor x = numbers(numel), many = numbers(n * numel);
+        const ReduceOp op = dtype == DType::u8 ? ReduceOp::sum : ReduceOp::avg;
+        Tensor a = zeros({numel}, of), b = zeros({numel}, of);
+        g.all_reduce_out(a, x, {.op = op, .algorithm = board}), g.all_reduce_out(b, x, {.op = op, .algorithm = Algorithm::direct}), same(a, b);
+        a = copied(x), g.all_reduce_(a, {.op = op, .algorithm = board}), same(a, b);
+        a = zeros({numel}, of), g.reduce_scatter_out(a, many, {.op = op, .algorithm = board});
+        g.reduce_scatter_out(b, many, {.op = op, .algorithm = Algorithm::direct}), same(a, b);
+        const int root = static_cast<int>(numel) % n;
+        a = copied(x), b = copied(x), g.broadcast_(a, root, {.algorithm = board}), g.broadcast_(b, root, {.algorithm = Algorithm::tree}), same(a, b);
+        a = zeros({numel}, of), b = zeros({numel}, of);
+        g.reduce_out(a, x, root, {.op = op, .algorithm = board}), g.reduce_out(b, x, root, {.op = op, .algorithm = Algorithm::tree}), same(a, b);
+        g.scatter_out(a, many, root, {.algorithm = board}), g.scatter_out(b, many, root, {.algorithm = Algorithm::direct}), same(a, b);
+        Tensor all_a = zeros({n * numel}, of), all_b = zeros({n * numel}, of);
+        g.all_gather_out(all_a, x, {.algorithm = board}), g.all_gather_out(all_b, x, {.algorithm = Algorithm::direct}), same(all_a, all_b);
+        // In place: the own block of the output.
+        const Tensor own = all_a.slice(0, me * numel, (me + 1) * numel);
+        copy_(own, x), g.all_gather_out(all_a, own, {.algorithm = board}), same(all_a, all_b);
+        g.gather_out(all_a, x, root, {.algorithm = board}), g.gather_out(all_b, x, root, {.algorithm = Algorithm::direct}), same(all_a, all_b);
+        g.all_to_all_out(all_a, many, {.algorithm = board}), g.all_to_all_out(all_b, many, {.algorithm = Algorithm::direct}), same(all_a, all_b);
+        // In place: the own block of the input.
+        b = copied(many.slice(0, me * numel, (me + 1) * numel));
+        g.reduce_scatter_out(b, many, {.op = op, .algorithm = Algorithm::direct});
+        const Tensor block = many.slice(0, me * numel, (me + 1) * numel);
+        g.reduce_scatter_out(block, many, {.op = op, .algorithm = board}), same(block, b);
+      }
+  });
+}
+
+TEST(BoardCalls, RefusedWhereThereIsNone) {
+  for_ranks({2, 3}, [](const Group& g) {
+    const Tensor x = full({100}, 1);
     if (g.size() % 2 == 1) {
       EXPECT_EQ(code_of([&] { g.all_reduce_(x, {.algorithm = Algorithm::board}); }), ErrorCode::invalid_argument);
       return;
     }
-    g.all_reduce_(x, {.algorithm = Algorithm::board});
-    EXPECT_EQ(x.to_host<std::uint8_t>()[Board::kNumbers - 1], static_cast<std::uint8_t>(g.size() * (g.size() + 1) / 2));
-    EXPECT_EQ(code_of([&] { g.all_reduce_(larger, {.algorithm = Algorithm::board}); }), ErrorCode::invalid_argument);
-    EXPECT_EQ(code_of([&] { g.all_gather_v_out(x, x, std::vector<std::int64_t>(static_cast<std::size_t>(g.size()), 1), {.algorithm = Algorithm::board}); }),
-              ErrorCode::invalid_shape);
+    const std::vector<std::int64_t> rows(static_cast<std::size_t>(g.size()), 1);
+    EXPECT_EQ(code_of([&] { g.all_gather_v_out(zeros({g.size()}), zeros({1}), rows, {.algorithm = Algorithm::board}); }), ErrorCode::invalid_argument);
     // One rank asks for another algorithm: a difference as any.
     const Work work = g.all_reduce_(x, {.algorithm = g.rank() == 0 ? Algorithm::board : Algorithm::direct});
     EXPECT_EQ(code_of([&] { work.synchronize(); }), ErrorCode::mismatch);
