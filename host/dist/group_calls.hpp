@@ -217,21 +217,17 @@ struct GroupCalls {
   }
 
   /// The memory whose kernels do the call: that of `shared`, where it is large enough or they are asked for. `other`: the tensor that need not be there.
-  std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Stream& stream, const Reduction* reduction,
-                                           int outputs) const {
+  std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Reduction* reduction, int outputs) const {
     constexpr std::uint64_t kLeastBytes = 32 << 10;
     const bool is_asked = algorithm == Algorithm::kernel;
     if (!is_asked && (algorithm != Algorithm::automatic || shared.nbytes() < kLeastBytes)) return nullptr;
     const auto memory = impl().find(shared);
-    const Stream of = !stream.empty() ? stream : current_stream(shared.device());
     const char* why = !memory                                             ? "one in other memory"
                       : !can_launch(*memory, reduction, outputs)          ? "one whose ranks, dtype or reduction it does not do"
                       : !shared.is_contiguous() || !other.is_contiguous() ? "strided ones"
-                      : of.is_capturing()                                 ? "a capture"
                                                                           : nullptr;
     if (why == nullptr) return memory;
-    check(!is_asked, ErrorCode::invalid_argument,
-          "Algorithm::kernel must have contiguous tensors in Symmetric memory that all ranks reach, outside of captures, got {}", why);
+    check(!is_asked, ErrorCode::invalid_argument, "Algorithm::kernel must have contiguous tensors in Symmetric memory that all ranks reach, got {}", why);
     return nullptr;
   }
   /// The call becomes a launch between two meetings.

@@ -61,7 +61,7 @@ enum class Algorithm : std::uint8_t {
   /// each rank lays its numbers, 64 KiB at a time, into memory that the ranks of a host share, and reads those of all;
   /// not where ranks have different numbers of rows
   board,
-  /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory; not in captures
+  /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory
   kernel,
 };
 

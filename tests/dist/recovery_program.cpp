@@ -72,7 +72,7 @@ int main(int argc, char** argv) try {
   if (which != "recv")
     for (int i = 0; i < 3; ++i) call().synchronize();
   Tensor processes = zeros({n}, {.dtype = DType::i64});
-  world.all_gather_out(processes, full({1}, static_cast<std::int64_t>(::getpid()), {.dtype = DType::i64}));
+  world.all_gather_out(processes, full({1}, static_cast<double>(::getpid()), {.dtype = DType::i64}));
   const auto process_of_victim = static_cast<pid_t>(processes.to_host<std::int64_t>()[static_cast<std::size_t>(victim)]);
   world.barrier().synchronize();
 

@@ -224,6 +224,34 @@ TEST(SymmetricMemory, KernelsAreTakenWhereTheyPayAndInOrder) {
       Hosts::one);
 }
 
+TEST(SymmetricMemory, GraphsMakeCallsOfKernelsAgain) {
+  for_ranks(
+      {2, 3},
+      [](const Group& g) {
+        const Symmetric memory({20000}, g);
+        if (!reaches(memory)) return;
+        const Tensor all = memory.local(), mine = full({20000}, g.rank() + 1);
+        const Stream stream = current_stream();
+        stream.synchronize();
+        Graph graph;
+        graph.capture_begin(stream, {.mode = CaptureMode::relaxed});
+        copy_(all, mine);
+        g.all_reduce_(all, {.algorithm = Algorithm::kernel});
+        mul_(all, 2.0F);
+        graph.capture_end();
+        const auto sum = static_cast<float>(g.size() * (g.size() + 1));
+        float scale = 1;
+        for (int replay = 0; replay < 5; ++replay) {
+          graph.replay(stream);
+          EXPECT_EQ(all.to_host<float>()[19999], sum * scale);
+          mul_(mine, 3.0F);
+          scale *= 3;
+        }
+        g.barrier().synchronize();
+      },
+      Hosts::one);
+}
+
 TEST(SymmetricMemory, RanksApartHaveMessagesAlone) {
   for_ranks({3}, [](const Group& g) {
     if (g.size() % 2 == 0) return;
