@@ -156,6 +156,11 @@ std::uint32_t SymmetricImpl::counted(int from, int channel) const {
   return std::atomic_ref<std::uint32_t>(*at).load(std::memory_order_acquire);
 }
 
+std::int64_t SymmetricImpl::read_word(std::uint64_t index) const {
+  auto* const at = reinterpret_cast<std::int64_t*>(segments_[static_cast<std::size_t>(group_.rank())]->bytes().data()) + index;
+  return std::atomic_ref<std::int64_t>(*at).load(std::memory_order_acquire);
+}
+
 // ---- collectives of one launch ----
 
 namespace {
