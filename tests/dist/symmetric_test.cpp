@@ -75,6 +75,47 @@ TEST(SymmetricMemory, SignalsBringWhatWasWrittenBeforeThem) {
   });
 }
 
+TEST(SymmetricMemory, PutAndGetGoOneWayWithASignal) {
+  for_ranks({1, 2, 3}, [](const Group& g) {
+    const int n = g.size(), me = g.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
+    for (const DType dtype : {DType::u8, DType::bf16, DType::f64}) {
+      const Symmetric memory({40, 50}, g, {.dtype = dtype}, 2);
+      fill_(memory.local(), 0);
+      g.barrier();
+      std::uint32_t signals = 0;
+      for (int round = 0; round < 8; ++round) {
+        const Tensor mine = full({10, 30}, me + round + 1, {.dtype = dtype});
+        // Strided tensors, too, in row-major order, and beside the stream.
+        const bool is_strided = round % 2 != 0, is_async = round % 4 == 2;
+        const Work put = memory.put(is_strided ? mine.mT() : mine, next, 100 + round, 1, {.async = is_async});
+        memory.wait_signal(before, 1, ++signals);
+        std::vector<double> wanted(300, before + round + 1);
+        EXPECT_EQ(values(memory.local().reshape({2000}).slice(0, 100 + round, 400 + round)), wanted);
+        put.synchronize();
+        EXPECT_EQ(put.status(), Work::Status::done);
+        g.barrier();
+        const Tensor theirs = zeros({300}, {.dtype = dtype});
+        const Work got = memory.get(theirs, next, 100 + round, {.async = is_async});
+        got.wait();
+        EXPECT_EQ(values(theirs), std::vector<double>(300, me + round + 1));
+        g.barrier().synchronize();
+      }
+      const std::vector<double> all = values(memory.local());
+      EXPECT_EQ(all[99], 0);
+      EXPECT_EQ(all[407], 0);
+    }
+    const Symmetric memory({16}, g);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), n); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, 13); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, -1); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, 0, 64); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}, {.dtype = DType::i32}), next); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { memory.get(Tensor(), next); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { Symmetric().get(zeros({4}), next); }), ErrorCode::invalid_argument);
+    g.barrier().synchronize();
+  });
+}
+
 TEST(SymmetricMemory, ASignalThatDoesNotComeIsATimeout) {
   for_ranks({2}, [](const Group& world) {
     const Group g = world.split(0);
