@@ -2,6 +2,8 @@
 // Memory that all ranks reach: peers' parts, signals, and collectives of one launch beside the same ones by messages.
 #include "dist/ranks.hpp"
 
+#include <clutch/dist/symmetric_kernel.hpp>
+
 #include <cmath>
 #include <random>
 
@@ -112,6 +114,41 @@ TEST(SymmetricMemory, PutAndGetGoOneWayWithASignal) {
     EXPECT_EQ(code_of([&] { memory.put(zeros({4}, {.dtype = DType::i32}), next); }), ErrorCode::invalid_dtype);
     EXPECT_EQ(code_of([&] { memory.get(Tensor(), next); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { Symmetric().get(zeros({4}), next); }), ErrorCode::invalid_argument);
+    g.barrier().synchronize();
+  });
+}
+
+TEST(SymmetricMemory, KernelsOfTheCallerReadAllRanksAndSignal) {
+  for_ranks({1, 2, 3, 5}, [](const Group& g) {
+    const int n = g.size(), me = g.rank(), before = (me + n - 1) % n;
+    const Symmetric memory({300}, g, {.dtype = DType::i32}, 4);
+    const Tensor sums = zeros({100}, {.dtype = DType::i32}), seen = zeros({1}, {.dtype = DType::u32});
+    fill_(memory.local(), me + 1);
+    g.barrier();
+    // One work-group: each item adds up all ranks' elements and stores to the next rank; the first one signals for all.
+    const std::string text = symmetric_text(memory, R"(
+__kernel void add_up(__global int* sums, uint n, CLUTCH_SYMMETRIC) {
+  const uint to = (CLUTCH_RANK + 1) % CLUTCH_RANKS;
+  for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {
+    int sum = 0;
+    for (uint r = 0; r < CLUTCH_RANKS; ++r) sum += CLUTCH_PART(const int, r)[i];
+    sums[i] = sum;
+    CLUTCH_PART(int, to)[n + i] = sum + (int)CLUTCH_RANK;
+  }
+  barrier(CLK_GLOBAL_MEM_FENCE);
+  if (get_local_id(0) == 0) CLUTCH_SIGNAL(to, 3, 2);
+}
+__kernel void look(__global uint* seen, uint from, CLUTCH_SYMMETRIC) { seen[0] = CLUTCH_COUNTER(from, 3); }
+)");
+    launch({.text = text, .entry = "add_up"}, {.global = 16, .local = 16}, symmetric_arguments(memory, {output(sums), value(std::uint32_t{100})}));
+    memory.wait_signal(before, 3, 2);
+    launch({.text = text, .entry = "look"}, {}, symmetric_arguments(memory, {output(seen), value(static_cast<std::uint32_t>(before))}));
+    const int sum = n * (n + 1) / 2;
+    EXPECT_EQ(sums.to_host<std::int32_t>(), std::vector<std::int32_t>(100, sum));
+    EXPECT_EQ(memory.local().slice(0, 100, 200).to_host<std::int32_t>(), std::vector<std::int32_t>(100, sum + before));
+    EXPECT_EQ(memory.local().slice(0, 200, 300).to_host<std::int32_t>(), std::vector<std::int32_t>(100, me + 1));
+    EXPECT_EQ(seen.to_host<std::uint32_t>(), std::vector<std::uint32_t>{2});
+    EXPECT_EQ(code_of([] { (void)symmetric_text(Symmetric(), ""); }), ErrorCode::invalid_argument);
     g.barrier().synchronize();
   });
 }
