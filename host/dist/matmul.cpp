@@ -4,7 +4,6 @@
 #include <clutch/dist/matmul.hpp>
 #include <clutch/ops/matmul.hpp>
 
-#include <optional>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist {
@@ -12,21 +11,6 @@ namespace clutch { inline namespace v0 { namespace dist {
 namespace {
 
 using namespace detail;
-
-/// The right operand of several products: in panels where they are worth it.
-class RightOperand {
- public:
-  RightOperand(const Tensor& b, std::int64_t rows, const Stream& stream) : b_(b) {
-    // Few rows read b once, as it is.
-    constexpr std::int64_t kFewRows = 16;
-    if (rows >= kFewRows && b.numel() > 0) packed_.emplace(b, stream);
-  }
-  linalg::MatrixOperand get() const { return packed_ ? linalg::MatrixOperand(*packed_) : linalg::MatrixOperand(b_); }
-
- private:
-  Tensor b_;
-  std::optional<linalg::PackedMatrix> packed_;
-};
 
 /// The memory whose kernels do the call, where it is large enough or they are asked for; none where two calls do.
 std::shared_ptr<SymmetricImpl> memory_for(const GroupCalls& call, const Tensor& shared, std::uint64_t bytes, const Reduction* reduction,
@@ -91,13 +75,12 @@ Work all_gather_matmul(const Tensor& out, const Tensor& a, const Tensor& b, cons
     const auto plan = call.plan(CallKind::all_gather, a, at);
     const std::int64_t facts[] = {m, a.size(1)};
     plan->header.elements = static_cast<std::uint64_t>(n * a.numel()), plan->header.rows = hash_of(facts);
-    const RightOperand right(b, m, at.stream);
     // The own rows beside the call.
-    const Event done = beside(call, at.stream, [&](const Stream& stream) { linalg::matmul_out(rows_of(out, me, m), a, right.get(), {}, stream); });
-    call.launch_by(*plan, *memory, a, [n, me, m, out, a, right, memory, done](const Stream& stream) {
+    const Event done = beside(call, at.stream, [&](const Stream& stream) { linalg::matmul_out(rows_of(out, me, m), a, b, {}, stream); });
+    call.launch_by(*plan, *memory, a, [n, me, m, out, a, b, memory, done](const Stream& stream) {
       for (int i = 1; i < n; ++i) {
         const int r = (me + i) % n;
-        linalg::matmul_out(rows_of(out, r, m), memory->same_view(a, r), right.get(), {}, stream);
+        linalg::matmul_out(rows_of(out, r, m), memory->same_view(a, r), b, {}, stream);
       }
       stream.wait(done);
     });
@@ -137,12 +120,10 @@ Work matmul_reduce_scatter(const Tensor& out, const Tensor& a, const Tensor& b, 
     call.reduce_by(*plan, options);
     const std::int64_t facts[] = {m, columns};
     plan->header.elements = static_cast<std::uint64_t>(elements), plan->header.rows = hash_of(facts);
-    const RightOperand right(b, m, at.stream);
     // Those first that another rank waits for; the own rows beside the call.
-    for (int i = 1; i < n; ++i) linalg::matmul_out(rows_of(partial, (me + i) % n, m), rows_of(a, (me + i) % n, m), right.get(), {}, at.stream);
-    const Event done =
-        beside(call, at.stream, [&](const Stream& stream) { linalg::matmul_out(rows_of(partial, me, m), rows_of(a, me, m), right.get(), {}, stream); });
-    call.launch_by(*plan, *memory, partial, [out, a, right, partial, reduction, memory, done](const Stream& stream) {
+    for (int i = 1; i < n; ++i) linalg::matmul_out(rows_of(partial, (me + i) % n, m), rows_of(a, (me + i) % n, m), b, {}, at.stream);
+    const Event done = beside(call, at.stream, [&](const Stream& stream) { linalg::matmul_out(rows_of(partial, me, m), rows_of(a, me, m), b, {}, stream); });
+    call.launch_by(*plan, *memory, partial, [out, partial, reduction, memory, done](const Stream& stream) {
       stream.wait(done);
       launch_reduce_scatter(*memory, out, partial, reduction, stream);
     });

@@ -28,7 +28,8 @@ const std::vector<Shape> kShapes{{1, 40, 33}, {5, 17, 9}, {48, 64, 80}};
 TEST(AllGatherMatmul, HasTheBitsOfAGatherAndAProduct) {
   for_ranks(kRanks, [](const Group& g) {
     unsigned seed = 0;
-    for (const DType dtype : level() == "smoke" ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16, DType::i8})
+    for (const DType dtype :
+         level() == "smoke" ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16, DType::i8, DType::c64})
       for (const auto& [m, k, columns] : kShapes) {
         SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(m) + " rows");
         const DType result = dtype == DType::i8 ? DType::i32 : dtype;

@@ -187,6 +187,16 @@ TEST(MixtureOfExperts, AnyCountsOfRowsAndExperts) {
         SCOPED_TRACE(std::to_string(static_cast<int>(sizes)) + ", experts " + std::to_string(experts));
         check_round_trip(g, {.dtype = DType::f16, .row = {33}, .experts = experts, .align = experts == 5 ? 16 : 1, .sizes = sizes}, ++salt);
       }
+    std::mt19937 random(11);
+    for (int i = 0; i < (level() == "smoke" ? 4 : 200); ++i) {
+      const Problem p{.dtype = i % 2 == 0 ? DType::u8 : DType::f32,
+                      .row = {static_cast<std::int64_t>(1 + random() % 40)},
+                      .experts = static_cast<std::int64_t>(1 + random() % 9),
+                      .align = static_cast<std::int64_t>(random() % 20),
+                      .sizes = random() % 4 == 0 ? Sizes::many : Sizes::some};
+      SCOPED_TRACE("problem " + std::to_string(i));
+      check_round_trip(g, p, ++salt);
+    }
     check_round_trip(g, {.dtype = DType::f4e2m1, .row = {6}}, ++salt);
     check_round_trip(g, {.dtype = DType::i32, .row = {}}, ++salt);
   });
@@ -309,7 +319,11 @@ TEST(MixtureOfExperts, WhatDoesNotFitIsRefused) {
     EXPECT_EQ(code([&] { all_to_all_v(out, arrived, in, splits, g); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code([&] { combine(out, arrived, in, splits, g); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code([&] { dispatch(in, arrived, in, splits, g); }), ErrorCode::invalid_overlap);
-    // Other experts, and another alignment, on one rank.
+    Graph graph;
+    graph.capture_begin(stream, {.mode = CaptureMode::relaxed});
+    EXPECT_EQ(code([&] { dispatch(out, arrived, in, splits, g); }), ErrorCode::invalid_argument);
+    graph.capture_end();
+    // Another alignment on one rank.
     EXPECT_EQ(code([&] { dispatch(out, arrived, in, splits, g, g.rank() == 0 ? 1 : 2).synchronize(); }), ErrorCode::mismatch);
     stream.reset();
     EXPECT_FALSE(g.failed());

@@ -107,6 +107,15 @@ TEST(SymmetricMemory, PutAndGetGoOneWayWithASignal) {
       EXPECT_EQ(all[407], 0);
     }
     const Symmetric memory({16}, g);
+    // A capture records it, and its signal.
+    const Tensor x = full({4}, me + 1);
+    Graph graph;
+    graph.capture_begin(current_stream(), {.mode = CaptureMode::relaxed});
+    EXPECT_EQ(memory.put(x, next, 4, 2).status(), Work::Status::done);
+    graph.capture_end();
+    for (int i = 0; i < 3; ++i) graph.replay();
+    memory.wait_signal(before, 2, 3);
+    EXPECT_EQ(memory.local().slice(0, 4, 8).to_host<float>(), std::vector<float>(4, static_cast<float>(before + 1)));
     EXPECT_EQ(code_of([&] { memory.put(zeros({4}), n); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, 13); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, -1); }), ErrorCode::invalid_shape);
