@@ -56,7 +56,7 @@ std::vector<float> values(int rank, std::int64_t n) {
   return result;
 }
 
-/// What has no collective of MPI as its peer but other calls of ours.
+/// What is there for Symmetric memory alone.
 const std::vector<std::string> kOnSymmetric{"put", "get", "all_to_all_v", "all_gather_matmul", "matmul_reduce_scatter"};
 
 std::function<std::int64_t()> differences(const Tensor& a, const Tensor& b) {
@@ -68,7 +68,7 @@ std::function<std::int64_t()> differences(const Tensor& a, const Tensor& b) {
   };
 }
 
-/// Peers: of put and get the device's own copy; of all_to_all_v the collective with counts of the host; of products the two calls.
+/// Peers: of put and get the device's own copy; of all_to_all_v MPI's, with counts that the host knows; of products the two calls.
 Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& g, std::int64_t width) {
   const int n = g.size(), me = g.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
   const std::int64_t wide = 256, row = op == "all_gather_matmul" || op == "matmul_reduce_scatter" ? wide : 16;
@@ -91,14 +91,21 @@ Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& 
       c.wrong = differences(out, theirs);
     }
   } else if (op == "all_to_all_v") {
-    const Symmetric shared = memory({n * rows, row}), peers = memory({n * rows, row});
-    const Tensor counts = full({n}, static_cast<double>(rows), {.dtype = DType::i64}), places = empty({2, n}, {.dtype = DType::i64});
-    const Tensor out = empty({n * rows, row}), other = empty({n * rows, row});
-    copy_(shared.local(), in({n * rows, row})), copy_(peers.local(), shared.local());
-    const std::vector<std::int64_t> known(static_cast<std::size_t>(n), rows);
-    c.ours = [=] { all_to_all_v(out, places, shared.local(), counts, g); };
-    c.peer = [=] { g.all_to_all_v_out(other, peers.local(), known, known); };
-    c.wrong = differences(out, other);
+    const Symmetric shared = memory({n * rows, row});
+    const Tensor sizes = full({n}, static_cast<double>(rows), {.dtype = DType::i64}), places = empty({2, n}, {.dtype = DType::i64});
+    const Tensor out = empty({n * rows, row});
+    copy_(shared.local(), in({n * rows, row}));
+    const auto a = std::make_shared<std::vector<float>>(values(me, total)), b = std::make_shared<std::vector<float>>(static_cast<std::size_t>(total));
+    std::vector<int> counts(static_cast<std::size_t>(n), static_cast<int>(rows * row)), begins;
+    for (int r = 0; r < n; ++r) begins.push_back(r * counts[0]);
+    c.ours = [=] { all_to_all_v(out, places, shared.local(), sizes, g); };
+    c.peer = [=] { MPI_Alltoallv(a->data(), counts.data(), begins.data(), MPI_FLOAT, b->data(), counts.data(), begins.data(), MPI_FLOAT, MPI_COMM_WORLD); };
+    c.wrong = [=] {
+      const std::vector<float> x = out.to_host<float>();
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) wrong += x[i] == (*b)[i] ? 0 : 1;
+      return wrong;
+    };
   } else if (op == "all_gather_matmul") {
     const Symmetric a = memory({rows, wide}), gathered = memory({n * rows, wide});
     const Tensor b = in({wide, width}), out = empty({n * rows, width}), other = empty({n * rows, width});
@@ -302,7 +309,7 @@ int command(int argc, char** argv) {
   std::vector<std::string> all = s.ops;
   all.insert(all.end(), kOnSymmetric.begin(), kOnSymmetric.end());
   app.add_option("--ops", s.ops,
-                 "Collectives; put and get (peer: the device's own copy), all_to_all_v (splits on the device; peer: those of the host, by messages), "
+                 "Collectives; put and get (peer: the device's own copy), all_to_all_v (splits on the device; peer: MPI_Alltoallv), "
                  "all_gather_matmul and matmul_reduce_scatter (peer: a collective and a product), all five in Symmetric memory")
       ->delimiter(',')
       ->check(CLI::IsMember(all));

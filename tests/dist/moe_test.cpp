@@ -301,7 +301,7 @@ TEST(MixtureOfExperts, WhatDoesNotFitIsRefused) {
     if (g.size() == 1) return;
     const std::int64_t n = g.size();
     const Stream stream = current_stream();
-    const Symmetric memory({8, 4}, g);
+    const Symmetric memory({2 * n, 4}, g);
     const Tensor in = memory.local(), out = empty({32, 4}), splits = full({2 * n}, 1, {.dtype = DType::i64}),
                  arrived = zeros({2, 2 * n}, {.dtype = DType::i64});
     auto code = [&](auto&& f) { return code_of(f); };
