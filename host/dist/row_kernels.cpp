@@ -14,6 +14,8 @@ namespace {
 
 // Buffers of other ranks that one launch takes: arguments of a kernel may be 1024 bytes together.
 constexpr std::size_t kPeers = 16;
+// Grids do not depend on sizes: what has nothing to do returns.
+constexpr std::int64_t kPlaceItems = 64;
 
 constexpr std::string_view kShow = R"(
 __kernel void dist_show_rows(__global uchar* words_base, ulong words_offset, __global const uchar* splits_base, ulong splits_offset,
@@ -199,10 +201,7 @@ void copy_rows(const RowOrder& order, const Tensor& out, const Tensor& table, co
   const Unit unit = unit_of(bits, cpu);
   const std::size_t peers = std::min(sources.size(), kPeers);
   const KernelHandle kernel = kernel_of("dist_copy_rows", text_of(kCopy, peers, unit.name, cpu), stream);
-  // Bytes below which a work-group does not pay.
-  constexpr std::uint64_t kLeast = 16 << 10;
-  const auto units = static_cast<std::uint64_t>(stream.device().traits().compute_units);
-  const std::uint64_t groups = std::clamp<std::uint64_t>(out.nbytes() / kLeast, 1, units * (cpu ? 4 : 16));
+  const std::uint64_t groups = static_cast<std::uint64_t>(stream.device().traits().compute_units) * (cpu ? 4 : 16);
   const std::uint64_t local = cpu ? 1 : std::min<std::uint64_t>(256, kernel.max_work_group());
   for (std::size_t first = 0; first < sources.size(); first += peers) {
     Encoder encoder(stream, "dist");
