@@ -116,6 +116,8 @@ struct CallPlan {
   SourceLine where;
   /// Work of the device between two meetings of all ranks, in the place of a schedule.
   std::function<void(const Stream&)> launch;
+  /// What kernels of launch() found wrong, the same on all ranks; asked when all have done their work.
+  std::function<std::optional<Error>()> verdict;
   /// What is waited for, in the place of other ranks' messages.
   std::function<bool()> condition;
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
 #include <clutch/kernel.hpp>
+#include <clutch/ops/copy.hpp>
 #include <clutch/ops/map.hpp>
 #include <clutch/pointwise.hpp>
 #include <clutch/storage.hpp>
@@ -154,6 +155,11 @@ std::uint32_t SymmetricImpl::counted(int from, int channel) const {
       pads_[me].byte_offset() + (static_cast<std::size_t>(from) * static_cast<std::size_t>(channels_) + static_cast<std::size_t>(channel)) * 4;
   auto* const at = reinterpret_cast<std::uint32_t*>(segments_[me]->bytes().data() + byte);
   return std::atomic_ref<std::uint32_t>(*at).load(std::memory_order_acquire);
+}
+
+std::int64_t SymmetricImpl::read_word(std::uint64_t index) const {
+  auto* const at = reinterpret_cast<std::int64_t*>(segments_[static_cast<std::size_t>(group_.rank())]->bytes().data()) + index;
+  return std::atomic_ref<std::int64_t>(*at).load(std::memory_order_acquire);
 }
 
 // ---- collectives of one launch ----
@@ -316,9 +322,85 @@ void check_rank(const detail::SymmetricImpl& memory, int rank, const char* op) {
     throw Error(ErrorCode::invalid_argument, op, fmt::format("rank must be below {}, got {}", n, rank));
 }
 
+void check_direct(const detail::SymmetricImpl& memory, int rank, const char* op) {
+  check_rank(memory, rank, op);
+  if (!memory.is_direct(rank))
+    throw Error(ErrorCode::not_supported, op, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", rank));
+}
+
 void check_channel(const detail::SymmetricImpl& memory, int channel, const char* op) {
   if (channel < 0 || channel >= memory.channels())
     throw Error(ErrorCode::invalid_argument, op, fmt::format("channel must be below {}, got {}", memory.channels(), channel));
+}
+
+/// Ends when the stream has come to it.
+class Behind : public detail::Task {
+ public:
+  Behind(std::shared_ptr<detail::CallState> state, const char* op) : state_(std::move(state)), op_(op), began_(detail::Clock::now()) {
+    Event event;
+    event.record(state_->stream);
+    event_ = detail::retained(interop::event(event));
+    detail::wake_after(event_.get());
+  }
+  bool advance() noexcept override {
+    std::optional<Error> why;
+    try {
+      if (!detail::is_complete(event_.get(), op_)) return false;
+    } catch (const Error& e) {
+      why = e;
+    }
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->milliseconds = std::chrono::duration<double, std::milli>(detail::Clock::now() - began_).count();
+    }
+    const Work::Status how = why ? Work::Status::failed : Work::Status::done;
+    state_->end(how, std::move(why));
+    return true;
+  }
+  bool sleeps() const noexcept override { return true; }
+
+ private:
+  const std::shared_ptr<detail::CallState> state_;
+  const char* const op_;
+  const detail::Clock::time_point began_;
+  detail::ClOwned<cl_event> event_;
+};
+
+/// Copies in the order of the stream that is asked for, or beside it.
+Work copy_one_sided(const detail::SymmetricImpl& memory, const char* op, const Tensor& to, const Tensor& from, const CallOptions& options,
+                    const std::function<void(const Stream&)>& then) {
+  const Stream asked = !options.stream.empty() ? options.stream : current_stream(to.device());
+  Stream stream = asked;
+  if (options.async) {
+    stream = memory.group().impl()->stream_for(asked.device());
+    Event before;
+    before.record(asked);
+    stream.wait(before);
+  }
+  detail::named(op, [&] {
+    copy_(to, from, {}, stream);
+    then(stream);
+  });
+  if (stream.is_capturing()) return {};
+  const auto state = std::make_shared<detail::CallState>();
+  state->stream = stream, state->status = Work::Status::running;
+  if (options.async) state->event.record(stream);
+  detail::Progress::instance().add(std::make_shared<Behind>(state, op));
+  return Work(state);
+}
+
+/// The elements of a rank's part that a tensor is copied to or from.
+Tensor place_of(const detail::SymmetricImpl& memory, const Tensor& tensor, int rank, std::int64_t offset, const char* op) {
+  check_direct(memory, rank, op);
+  if (!tensor.defined()) throw Error(ErrorCode::invalid_argument, op, "the tensor must be defined, got an undefined one");
+  const Tensor& part = memory.part(rank);
+  if (tensor.dtype() != part.dtype())
+    throw Error(ErrorCode::invalid_dtype, op, fmt::format("the tensor must be {} as the memory is, got {}", name(part.dtype()), name(tensor.dtype())));
+  if (tensor.device() != part.device()) throw Error(ErrorCode::device_mismatch, op, "the tensor must be on the memory's device, got one on another");
+  if (offset < 0 || offset > part.numel() || tensor.numel() > part.numel() - offset)
+    throw Error(ErrorCode::invalid_shape, op,
+                fmt::format("elements must be within the {} of the part, got {} from number {} on", part.numel(), tensor.numel(), offset));
+  return detail::named(op, [&] { return detail::flat(part).slice(0, offset, offset + tensor.numel()).reshape(tensor.sizes()); });
 }
 
 }  // namespace
@@ -339,18 +421,14 @@ Symmetric::Tier Symmetric::tier(int rank) const {
 bool Symmetric::all_direct() const { return need(impl_, "dist::Symmetric::all_direct").all_direct(); }
 Tensor Symmetric::peer(int rank) const {
   constexpr const char* kOp = "dist::Symmetric::peer";
-  check_rank(need(impl_, kOp), rank, kOp);
-  if (!impl_->is_direct(rank))
-    throw Error(ErrorCode::not_supported, kOp, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", rank));
+  check_direct(need(impl_, kOp), rank, kOp);
   return impl_->part(rank);
 }
 
 void Symmetric::signal(int to, int channel, std::uint32_t add, const Stream& stream) const {
   constexpr const char* kOp = "dist::Symmetric::signal";
   const detail::SymmetricImpl& memory = need(impl_, kOp);
-  check_rank(memory, to, kOp), check_channel(memory, channel, kOp);
-  if (!memory.is_direct(to))
-    throw Error(ErrorCode::not_supported, kOp, fmt::format("kernels of this device must reach the memory of rank {}, got one whose do not", to));
+  check_direct(memory, to, kOp), check_channel(memory, channel, kOp);
   add_(memory.counter(to, memory.group().rank(), channel), static_cast<std::int64_t>(add), {}, stream);
 }
 
@@ -366,6 +444,22 @@ Work Symmetric::wait_signal(int from, int channel, std::uint32_t at_least, const
   plan->peer = from;
   plan->condition = [memory = impl_, from, channel, at_least] { return memory->counted(from, channel) >= at_least; };
   return call.run(plan, {}, {}, at);
+}
+
+Work Symmetric::put(const Tensor& in, int to, std::int64_t offset, int channel, const CallOptions& options) const {
+  constexpr const char* kOp = "dist::Symmetric::put";
+  const detail::SymmetricImpl& memory = need(impl_, kOp);
+  const Tensor place = place_of(memory, in, to, offset, kOp);
+  if (channel >= 0) check_channel(memory, channel, kOp);
+  return copy_one_sided(memory, kOp, place, in, options, [&](const Stream& stream) {
+    if (channel >= 0) add_(memory.counter(to, memory.group().rank(), channel), 1, {}, stream);
+  });
+}
+
+Work Symmetric::get(const Tensor& out, int from, std::int64_t offset, const CallOptions& options) const {
+  constexpr const char* kOp = "dist::Symmetric::get";
+  const detail::SymmetricImpl& memory = need(impl_, kOp);
+  return copy_one_sided(memory, kOp, out, place_of(memory, out, from, offset, kOp), options, [](const Stream&) {});
 }
 
 }}}  // namespace clutch::v0::dist

@@ -13,6 +13,8 @@
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
+struct RowNotes;
+
 class SymmetricImpl {
  public:
   /// Collective among the ranks of the group.
@@ -29,7 +31,13 @@ class SymmetricImpl {
   Tensor same_view(const Tensor& own, int rank) const;
   /// The counter that `from` has at `at`, as a tensor.
   Tensor counter(int at, int from, int channel) const;
+  /// All counters of a rank.
+  const Tensor& counters(int at) const { return pads_[static_cast<std::size_t>(at)]; }
   std::uint32_t counted(int from, int channel) const;
+  /// A word of 64 bits of this rank's part, as kernels that are done have left it.
+  std::int64_t read_word(std::uint64_t index) const;
+  /// What exchanges of rows keep with the memory.
+  std::shared_ptr<RowNotes>& row_notes() noexcept { return row_notes_; }
 
  private:
   SymmetricImpl(const Group& group, int channels, std::uint64_t id) : group_(group), channels_(channels), id_(id) {}
@@ -42,6 +50,7 @@ class SymmetricImpl {
   std::vector<Tensor> parts_, pads_;
   std::vector<bool> direct_;
   bool all_direct_ = false;
+  std::shared_ptr<RowNotes> row_notes_;
 };
 
 inline Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.numel()}); }

@@ -133,7 +133,10 @@ bool CallTask::step() {
       return true;
     case Stage::leaving:
       if (Board* board = group_->board(); board != nullptr ? !board->all_have(Board::left, header_.sequence) : !execution_->advance()) return false;
-      end(Work::Status::done, std::nullopt);
+      if (std::optional<Error> why = plan_->verdict ? plan_->verdict() : std::nullopt)
+        end(Work::Status::failed, std::move(why));
+      else
+        end(Work::Status::done, std::nullopt);
       return true;
     case Stage::polling:
       if (!plan_->condition()) return false;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-dist-bench: collectives beside MPI's own on host memory, both timed in turns by the same ranks.
-#include <clutch/dist.hpp>
+// clutch-dist-bench: collectives beside MPI's own on host memory, and what works on Symmetric memory beside the calls that it takes the place of, both timed
+// in turns by the same ranks.
+#include <clutch/dist/matmul.hpp>
+#include <clutch/dist/moe.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
+#include <clutch/ops/matmul.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -27,6 +30,7 @@ struct Settings {
   std::vector<std::string> ops{"all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "sendrecv"};
   std::uint64_t least = 1024, most = 64 << 20, factor = 8;
   std::string algorithm = "automatic";
+  std::int64_t width = 64;
   int pairs = 7;
   bool symmetric = false;
   double least_ms = 20;
@@ -52,7 +56,75 @@ std::vector<float> values(int rank, std::int64_t n) {
   return result;
 }
 
-Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, bool symmetric) {
+/// What is there for Symmetric memory alone.
+const std::vector<std::string> kOnSymmetric{"put", "get", "all_to_all_v", "all_gather_matmul", "matmul_reduce_scatter"};
+
+std::function<std::int64_t()> differences(const Tensor& a, const Tensor& b) {
+  return [a, b] {
+    const std::vector<float> x = a.to_host<float>(), y = b.to_host<float>();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) wrong += x[i] == y[i] ? 0 : 1;
+    return wrong;
+  };
+}
+
+/// Peers: of put and get the device's own copy; of all_to_all_v MPI's, with counts that the host knows; of products the two calls.
+Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& g, std::int64_t width) {
+  const int n = g.size(), me = g.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
+  const std::int64_t wide = 256, row = op == "all_gather_matmul" || op == "matmul_reduce_scatter" ? wide : 16;
+  const std::int64_t rows = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n / row, 1), total = n * rows * row;
+  Case c{.count = total, .bus = static_cast<double>(n - 1) / n};
+  auto in = [&](const Dims& sizes) { return from_host(values(me, numel(sizes)), sizes); };
+  auto memory = [&](const Dims& sizes) { return c.memory.emplace_back(sizes, g); };
+  if (op == "put" || op == "get") {
+    const Symmetric shared = memory({total});
+    const Tensor x = in({total}), own = empty({total}), theirs = from_host(values(before, total), {total}), out = empty({total});
+    copy_(shared.local(), in({total}));
+    g.barrier().synchronize();
+    c.bus = 1;
+    c.peer = [=] { copy_(own, x); };
+    if (op == "put") {
+      c.ours = [=] { shared.put(x, next); };
+      c.wrong = differences(shared.local(), theirs);
+    } else {
+      c.ours = [=] { shared.get(out, before); };
+      c.wrong = differences(out, theirs);
+    }
+  } else if (op == "all_to_all_v") {
+    const Symmetric shared = memory({n * rows, row});
+    const Tensor sizes = full({n}, static_cast<double>(rows), {.dtype = DType::i64}), places = empty({2, n}, {.dtype = DType::i64});
+    const Tensor out = empty({n * rows, row});
+    copy_(shared.local(), in({n * rows, row}));
+    const auto a = std::make_shared<std::vector<float>>(values(me, total)), b = std::make_shared<std::vector<float>>(static_cast<std::size_t>(total));
+    std::vector<int> counts(static_cast<std::size_t>(n), static_cast<int>(rows * row)), begins;
+    for (int r = 0; r < n; ++r) begins.push_back(r * counts[0]);
+    c.ours = [=] { all_to_all_v(out, places, shared.local(), sizes, g); };
+    c.peer = [=] { MPI_Alltoallv(a->data(), counts.data(), begins.data(), MPI_FLOAT, b->data(), counts.data(), begins.data(), MPI_FLOAT, MPI_COMM_WORLD); };
+    c.wrong = [=] {
+      const std::vector<float> x = out.to_host<float>();
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) wrong += x[i] == (*b)[i] ? 0 : 1;
+      return wrong;
+    };
+  } else if (op == "all_gather_matmul") {
+    const Symmetric a = memory({rows, wide}), gathered = memory({n * rows, wide});
+    const Tensor b = in({wide, width}), out = empty({n * rows, width}), other = empty({n * rows, width});
+    copy_(a.local(), in({rows, wide}));
+    c.ours = [=] { all_gather_matmul(out, a.local(), b, g); };
+    c.peer = [=] { g.all_gather_out(gathered.local(), a.local()), linalg::matmul_out(other, gathered.local(), b); };
+    c.wrong = differences(out, other);
+  } else {
+    const Symmetric scratch = memory({n * rows, wide}), product = memory({n * rows, wide});
+    const Tensor a = in({n * rows, width}), b = in({width, wide}), out = empty({rows, wide}), other = empty({rows, wide});
+    c.ours = [=] { matmul_reduce_scatter(out, a, b, scratch.local(), g); };
+    c.peer = [=] { linalg::matmul_out(product.local(), a, b), g.reduce_scatter_out(other, product.local()); };
+    c.wrong = differences(out, other);
+  }
+  return c;
+}
+
+Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, bool symmetric, std::int64_t width) {
+  if (std::find(kOnSymmetric.begin(), kOnSymmetric.end(), op) != kOnSymmetric.end()) return make_on_symmetric(op, bytes, g, width);
   const int n = g.size(), me = g.rank();
   const std::int64_t block = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n, 1), total = block * n;
   const double share = static_cast<double>(n - 1) / n;
@@ -185,15 +257,17 @@ int run(const Settings& s) {
   const Group world = open({.communicator = &everyone});
   const bool prints = world.rank() == 0;
   if (prints && !s.json) {
-    fmt::print("# {} ranks on {}; times are those of the slowest rank; ratio: MPI's time on host memory over ours, median of {} pairs [least, most]\n",
-               world.size(), current_stream().device().name(), s.pairs);
+    fmt::print(
+        "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory; of put, get, all_to_all_v and products "
+        "our own calls, see --help), median of {} pairs [least, most]\n",
+        world.size(), current_stream().device().name(), s.pairs);
     fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
-               "time (us)", "algbw", "busbw", "#wrong", "MPI (us)");
+               "time (us)", "algbw", "busbw", "#wrong", "peer (us)");
   }
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
     for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
-      const Case c = make(op, bytes, world, algorithm, s.symmetric);
+      const Case c = make(op, bytes, world, algorithm, s.symmetric, s.width);
       c.ours(), c.peer();
       const double first = std::max(time_us(c.ours, 1), time_us(c.peer, 1));
       const int times = std::clamp(static_cast<int>(s.least_ms * 1000 / first), 1, 2000);
@@ -214,7 +288,7 @@ int run(const Settings& s) {
       const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
       if (s.json)
         fmt::print(
-            "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"mpi_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
+            "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"peer_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
             "\"wrong\": {}}}\n",
             op, world.size(), static_cast<std::uint64_t>(c.count) * kElement, us, median(peers), median(ratios), *least, *most, wrong);
       else
@@ -230,13 +304,20 @@ int run(const Settings& s) {
 int command(int argc, char** argv) {
   Settings s;
   CLI::App app("Times collectives of f32 and MPI's own on host memory in turns. Start it by mpirun.");
-  const std::vector<std::string> all = s.ops;
-  app.add_option("--ops", s.ops, "Collectives")->delimiter(',')->check(CLI::IsMember(all));
+  std::vector<std::string> all = s.ops;
+  all.insert(all.end(), kOnSymmetric.begin(), kOnSymmetric.end());
+  app.add_option("--ops", s.ops,
+                 "Collectives; put and get (peer: the device's own copy), all_to_all_v (splits on the device; peer: MPI_Alltoallv), "
+                 "all_gather_matmul and matmul_reduce_scatter (peer: a collective and a product), all five in Symmetric memory")
+      ->delimiter(',')
+      ->check(CLI::IsMember(all));
   app.add_option("--min", s.least, "Bytes of the smallest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving", "board"}));
   app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
+  app.add_option("--width", s.width, "Columns of products behind a gather, and inner size of those before a reduction; rows that move have 256 numbers")
+      ->check(CLI::Range(1, 1 << 16));
   app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");
   app.add_flag("--json", s.json, "A line of JSON for each row");

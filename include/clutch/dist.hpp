@@ -328,6 +328,16 @@ class CLUTCH_DIST_API Symmetric {
   /// Makes the stream wait until the counter that another rank has here is at least so large. The host does not wait.
   Work wait_signal(int from, int channel, std::uint32_t at_least, const CallOptions& options = {}) const;
 
+  /// Copies a tensor to the elements from number `offset` on of another rank's part, in row-major order, and then, with
+  /// a channel of 0 or more, adds 1 to that counter as signal() does. The other rank calls nothing.
+  /// Work: done when the stream has done it; empty in a capture.
+  /// Dtypes: the memory's.
+  /// Errors: invalid_shape past the end of the part; invalid_dtype; device_mismatch; invalid_argument for a rank or
+  ///   channel that is not there; not_supported where tier(to) is remote.
+  Work put(const Tensor& in, int to, std::int64_t offset = 0, int channel = -1, const CallOptions& options = {}) const;
+  /// Copies such elements of another rank's part to a tensor. As put().
+  Work get(const Tensor& out, int from, std::int64_t offset = 0, const CallOptions& options = {}) const;
+
   const std::shared_ptr<detail::SymmetricImpl>& impl() const noexcept { return impl_; }
 
  private:

@@ -2,6 +2,8 @@
 // Memory that all ranks reach: peers' parts, signals, and collectives of one launch beside the same ones by messages.
 #include "dist/ranks.hpp"
 
+#include <clutch/dist/symmetric_kernel.hpp>
+
 #include <cmath>
 #include <random>
 
@@ -82,6 +84,91 @@ TEST(SymmetricMemory, SignalsBringWhatWasWrittenBeforeThem) {
         g.barrier().synchronize();
       },
       Hosts::one);
+}
+
+TEST(SymmetricMemory, PutAndGetGoOneWayWithASignal) {
+  for_ranks({1, 2, 3}, [](const Group& g) {
+    const int n = g.size(), me = g.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
+    for (const DType dtype : {DType::u8, DType::bf16, DType::f64}) {
+      const Symmetric memory({40, 50}, g, {.dtype = dtype}, 2);
+      fill_(memory.local(), 0);
+      g.barrier();
+      std::uint32_t signals = 0;
+      for (int round = 0; round < 8; ++round) {
+        const Tensor mine = full({10, 30}, me + round + 1, {.dtype = dtype});
+        // Strided tensors, too, in row-major order, and beside the stream.
+        const bool is_strided = round % 2 != 0, is_async = round % 4 == 2;
+        const Work put = memory.put(is_strided ? mine.mT() : mine, next, 100 + round, 1, {.async = is_async});
+        memory.wait_signal(before, 1, ++signals);
+        std::vector<double> wanted(300, before + round + 1);
+        EXPECT_EQ(values(memory.local().reshape({2000}).slice(0, 100 + round, 400 + round)), wanted);
+        put.synchronize();
+        EXPECT_EQ(put.status(), Work::Status::done);
+        g.barrier();
+        const Tensor theirs = zeros({300}, {.dtype = dtype});
+        const Work got = memory.get(theirs, next, 100 + round, {.async = is_async});
+        got.wait();
+        EXPECT_EQ(values(theirs), std::vector<double>(300, me + round + 1));
+        g.barrier().synchronize();
+      }
+      const std::vector<double> all = values(memory.local());
+      EXPECT_EQ(all[99], 0);
+      EXPECT_EQ(all[407], 0);
+    }
+    const Symmetric memory({16}, g);
+    // A capture records it, and its signal.
+    const Tensor x = full({4}, me + 1);
+    Graph graph;
+    graph.capture_begin(current_stream(), {.mode = CaptureMode::relaxed});
+    EXPECT_EQ(memory.put(x, next, 4, 2).status(), Work::Status::done);
+    graph.capture_end();
+    for (int i = 0; i < 3; ++i) graph.replay();
+    memory.wait_signal(before, 2, 3);
+    EXPECT_EQ(memory.local().slice(0, 4, 8).to_host<float>(), std::vector<float>(4, static_cast<float>(before + 1)));
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), n); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, 13); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, -1); }), ErrorCode::invalid_shape);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}), next, 0, 64); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { memory.put(zeros({4}, {.dtype = DType::i32}), next); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { memory.get(Tensor(), next); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { Symmetric().get(zeros({4}), next); }), ErrorCode::invalid_argument);
+    g.barrier().synchronize();
+  });
+}
+
+TEST(SymmetricMemory, KernelsOfTheCallerReadAllRanksAndSignal) {
+  for_ranks({1, 2, 3, 5}, [](const Group& g) {
+    const int n = g.size(), me = g.rank(), before = (me + n - 1) % n;
+    const Symmetric memory({300}, g, {.dtype = DType::i32}, 4);
+    const Tensor sums = zeros({100}, {.dtype = DType::i32}), seen = zeros({1}, {.dtype = DType::u32});
+    fill_(memory.local(), me + 1);
+    g.barrier();
+    // One work-group: each item adds up all ranks' elements and stores to the next rank; the first one signals for all.
+    const std::string text = symmetric_text(memory, R"(
+__kernel void add_up(__global int* sums, uint n, CLUTCH_SYMMETRIC) {
+  const uint to = (CLUTCH_RANK + 1) % CLUTCH_RANKS;
+  for (uint i = get_local_id(0); i < n; i += get_local_size(0)) {
+    int sum = 0;
+    for (uint r = 0; r < CLUTCH_RANKS; ++r) sum += CLUTCH_PART(const int, r)[i];
+    sums[i] = sum;
+    CLUTCH_PART(int, to)[n + i] = sum + (int)CLUTCH_RANK;
+  }
+  barrier(CLK_GLOBAL_MEM_FENCE);
+  if (get_local_id(0) == 0) CLUTCH_SIGNAL(to, 3, 2);
+}
+__kernel void look(__global uint* seen, uint from, CLUTCH_SYMMETRIC) { seen[0] = CLUTCH_COUNTER(from, 3); }
+)");
+    launch({.text = text, .entry = "add_up"}, {.global = 16, .local = 16}, symmetric_arguments(memory, {output(sums), value(std::uint32_t{100})}));
+    memory.wait_signal(before, 3, 2);
+    launch({.text = text, .entry = "look"}, {}, symmetric_arguments(memory, {output(seen), value(static_cast<std::uint32_t>(before))}));
+    const int sum = n * (n + 1) / 2;
+    EXPECT_EQ(sums.to_host<std::int32_t>(), std::vector<std::int32_t>(100, sum));
+    EXPECT_EQ(memory.local().slice(0, 100, 200).to_host<std::int32_t>(), std::vector<std::int32_t>(100, sum + before));
+    EXPECT_EQ(memory.local().slice(0, 200, 300).to_host<std::int32_t>(), std::vector<std::int32_t>(100, me + 1));
+    EXPECT_EQ(seen.to_host<std::uint32_t>(), std::vector<std::uint32_t>{2});
+    EXPECT_EQ(code_of([] { (void)symmetric_text(Symmetric(), ""); }), ErrorCode::invalid_argument);
+    g.barrier().synchronize();
+  });
 }
 
 TEST(SymmetricMemory, ASignalThatDoesNotComeIsATimeout) {
