@@ -417,11 +417,18 @@ namespace {
 
 /// Sends `in`, if it is defined, and receives into `out`, if that is.
 void pass(const Call& call, const Tensor& in, int to, const Tensor& out, int from, CallOptions options) {
-  options.async = true;
-  Work sent, received;
-  if (in.defined()) sent = call.group.send(in, to, Group::kMaxTag, options);
-  if (out.defined()) received = call.group.recv(out, from, Group::kMaxTag, options);
   const Stream stream = !call.stream.empty() ? call.stream : current_stream((in.defined() ? in : out).device());
+  // A graph makes its calls one after the other: ranks that send upwards send first, so that in each cycle one receives first.
+  options.async = !stream.is_capturing();
+  Work sent, received;
+  auto receive = [&] {
+    if (out.defined()) received = call.group.recv(out, from, Group::kMaxTag, options);
+  };
+  const bool receives_first = !options.async && to < call.me;
+  if (receives_first) receive();
+  if (in.defined()) sent = call.group.send(in, to, Group::kMaxTag, options);
+  if (!receives_first) receive();
+  if (!options.async) return;
   if (in.defined()) sent.wait(stream);
   if (out.defined()) received.wait(stream);
 }

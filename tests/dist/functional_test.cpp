@@ -114,6 +114,34 @@ TEST(Functional, MovesPartsAlongAnyDimension) {
   });
 }
 
+TEST(Functional, GraphsMakeTheCallsAgain) {
+  for_ranks({2, 3}, [](const Group& g) {
+    const int n = g.size(), me = g.rank();
+    const Stream stream = current_stream();
+    const Tensor x = zeros({3, n}), gathered = zeros({3, n * n}), sum = zeros({3, 1}), passed = zeros({3, n}), grad = zeros({3, n});
+    const int next = (me + 1) % n, last = (me + n - 1) % n;
+    auto calls = [&] {
+      copy_(gathered, functional::all_gather(x, 1, g));
+      copy_(sum, functional::reduce_scatter(x, 1, g));
+      copy_(passed, functional::send_recv(x, next, last, g));
+      copy_(grad, functional::all_reduce_backward(x, x, functional::all_reduce(x, g, {.op = ReduceOp::max}), g, {.op = ReduceOp::max}));
+    };
+    Graph graph;
+    graph.capture_begin(stream, {.mode = CaptureMode::relaxed});
+    calls();
+    graph.capture_end();
+    for (unsigned replay = 0; replay < 3; ++replay) {
+      copy_(x, numbers_of(me, {3, n}, 60 + replay));
+      graph.replay(stream);
+      const std::vector<Tensor> got{gathered.clone(), sum.clone(), passed.clone(), grad.clone()};
+      calls();
+      const Tensor wanted[] = {gathered, sum, passed, grad};
+      for (std::size_t i = 0; i < got.size(); ++i) expect_bits(got[i], wanted[i]);
+      expect_bits(passed, numbers_of(last, {3, n}, 60 + replay));
+    }
+  });
+}
+
 using Forward = std::function<Tensor(const Tensor&)>;
 using Backward = std::function<Tensor(const Tensor& grad, const Tensor& in, const Tensor& out)>;
 

@@ -111,6 +111,7 @@ inline constexpr int kNoRank = -1;
 /// Shapes: the result has the sizes and the dtype of `in`. To kNoRank nothing goes; from kNoRank the result is
 ///   undefined. The rank itself, in both places, gives a copy.
 /// Messages: sends and receives of tag Group::kMaxTag: no other ones of that tag may be under way.
+/// Capturable: in a graph messages of a ring go from rank to rank, one after the other.
 /// Errors: mismatch where the two ranks' sizes differ.
 CLUTCH_DIST_API Tensor send_recv(const Tensor& in, int to, int from, const Group& group,
                                  const CallOptions& options = {});
