@@ -261,6 +261,31 @@ TEST(Checkpoints, BrokenFilesAreErrors) {
   fs::remove_all(folder);
 }
 
+/// What tests/checkpoint_by_torch/run calls: a checkpoint that PyTorch reads and the tensors in one file, and a checkpoint that PyTorch wrote.
+TEST(CheckpointPeer, Writes) {
+  const char* folder = std::getenv("CHECKPOINT_FOR_TORCH");
+  if (folder == nullptr) return;
+  for_ranks({4}, [&](const Group& g) {
+    Tensors tensors = sharded(Mesh(g, {2, 2}), 0);
+    save(folder + std::string("/ours"), tensors).wait();
+    // PyTorch joins files of floating numbers alone.
+    std::erase_if(tensors, [](const auto& named) { return !is_floating(named.second.dtype()); });
+    save(folder + std::string("/floats"), tensors).wait();
+  });
+  save_safetensors(folder + std::string("/whole.safetensors"), {whole_ones().begin(), whole_ones().end()});
+}
+TEST(CheckpointPeer, Reads) {
+  const char* folder = std::getenv("CHECKPOINT_OF_TORCH");
+  if (folder == nullptr) return;
+  for_ranks({1, 3, 4}, [&](const Group& g) {
+    for (const Mesh& mesh : meshes_of(g)) {
+      const Tensors read = sharded(mesh, 1, true);
+      load(folder, read);
+      expect_whole(read);
+    }
+  });
+}
+
 constexpr const char* kChild = "CHECKPOINT_CHILD";
 constexpr std::int64_t kElements = 200'000;
 
