@@ -29,8 +29,17 @@ std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::int64_t parts) {
   return sizes;
 }
 
+std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::int64_t n, int split_factor) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t part : chunk_sizes(size, split_factor)) {
+    const std::vector<std::int64_t> chunks = chunk_sizes(part, n);
+    sizes.insert(sizes.end(), chunks.begin(), chunks.end());
+  }
+  return sizes;
+}
+
 std::vector<std::int64_t> part_sizes(std::int64_t size, std::int64_t n, int split_factor) {
-  const std::vector<std::int64_t> chunks = chunk_sizes(size, n * split_factor);
+  const std::vector<std::int64_t> chunks = chunk_sizes(size, n, split_factor);
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < chunks.size(); ++i) sizes[i % sizes.size()] += chunks[i];
   return sizes;
@@ -59,7 +68,7 @@ void append(Ranges& to, const Ranges& of, std::int64_t begin, std::int64_t end) 
 }
 
 Ranges part_of(const Ranges& ranges, std::int64_t n, int split_factor, std::int64_t coordinate) {
-  const std::vector<std::int64_t> chunks = chunk_sizes(length(ranges), n * split_factor);
+  const std::vector<std::int64_t> chunks = chunk_sizes(length(ranges), n, split_factor);
   Ranges mine;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {

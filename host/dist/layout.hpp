@@ -15,6 +15,8 @@ using Ranges = std::vector<Range>;
 
 /// Entries of each of so many parts, by the rule of torch.chunk.
 std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::int64_t parts);
+/// Of each of split_factor parts those that each of n coordinates gets: number j n + c is coordinate c's of part j.
+std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::int64_t n, int split_factor);
 /// What each of n coordinates gets of a dimension of that size.
 std::vector<std::int64_t> part_sizes(std::int64_t size, std::int64_t n, int split_factor);
 

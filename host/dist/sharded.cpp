@@ -53,11 +53,11 @@ std::vector<std::size_t> order_by_coordinate(std::int64_t n, int split_factor) {
 /// A dimension with the parts of coordinate 0 first, then those of 1, ..., of one that is in its own order; and back.
 Tensor by_coordinate(const Tensor& x, const Placement& p, std::int64_t n, const Stream& stream) {
   if (p.split_factor == 1 || n == 1) return x;
-  return joined(x, p.dim, chunk_sizes(x.size(p.dim), n * p.split_factor), order_by_coordinate(n, p.split_factor), stream);
+  return joined(x, p.dim, chunk_sizes(x.size(p.dim), n, p.split_factor), order_by_coordinate(n, p.split_factor), stream);
 }
 Tensor in_order(const Tensor& x, const Placement& p, std::int64_t n, const Stream& stream) {
   if (p.split_factor == 1 || n == 1) return x;
-  const std::vector<std::int64_t> chunks = chunk_sizes(x.size(p.dim), n * p.split_factor);
+  const std::vector<std::int64_t> chunks = chunk_sizes(x.size(p.dim), n, p.split_factor);
   const std::vector<std::size_t> order = order_by_coordinate(n, p.split_factor);
   std::vector<std::int64_t> sizes;
   std::vector<std::size_t> places(order.size());
@@ -165,6 +165,20 @@ std::vector<Box> Sharded::boxes() const {
   std::vector<Box> boxes;
   for (const Piece& piece : state.layout.pieces(state.mesh.coordinate())) boxes.push_back(piece.box);
   return boxes;
+}
+
+Sharded Sharded::transpose(int dim0, int dim1) const {
+  constexpr const char* kOp = "dist::Sharded::transpose";
+  const ShardedState& state = of(state_, kOp);
+  return named(kOp, [&] {
+    const Tensor local = state.local.transpose(dim0, dim1);
+    Layout layout = state.layout;
+    const int rank = layout.sizes.rank(), a = dim0 < 0 ? dim0 + rank : dim0, b = dim1 < 0 ? dim1 + rank : dim1;
+    std::swap(layout.sizes[a], layout.sizes[b]);
+    for (Placement& p : layout.placements)
+      if (p.is_shard()) p.dim = p.dim == a ? b : p.dim == b ? a : p.dim;
+    return from_local(local, state.mesh, layout.placements, layout.sizes);
+  });
 }
 
 Redistribution Sharded::plan(std::vector<Placement> placements) const {

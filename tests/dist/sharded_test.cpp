@@ -6,6 +6,7 @@
 #include <clutch/dist/ops.hpp>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 namespace clutch::testing { namespace {
@@ -48,6 +49,7 @@ TEST(Layout, CutsByTheRuleOfChunks) {
   EXPECT_EQ(sizes(3, 5, 1), (std::vector<std::int64_t>{1, 1, 1, 0, 0}));
   EXPECT_EQ(sizes(0, 2, 1), (std::vector<std::int64_t>{0, 0}));
   EXPECT_EQ(sizes(7, 2, 2), (std::vector<std::int64_t>{4, 3}));
+  EXPECT_EQ(sizes(2, 2, 2), (std::vector<std::int64_t>{2, 0}));
   // Two dimensions of a mesh cut one of the tensor: the second cuts the parts of the first.
   const Layout nested{.sizes = {7}, .mesh_shape = {2, 2}, .placements = {shard(0), shard(0)}};
   auto begin_and_end = [&](const Layout& layout, const Dims& cell) {
@@ -63,8 +65,47 @@ TEST(Layout, CutsByTheRuleOfChunks) {
   const Layout strided{.sizes = {8}, .mesh_shape = {2, 2}, .placements = {shard(0, 2), shard(0)}};
   EXPECT_EQ(begin_and_end(strided, {0, 1}), (std::vector<std::int64_t>{4, 6}));
   EXPECT_EQ(begin_and_end(strided, {1, 0}), (std::vector<std::int64_t>{2, 4}));
+  const Layout odd{.sizes = {5}, .mesh_shape = {2}, .placements = {shard(0, 2)}};
+  EXPECT_EQ(begin_and_end(odd, {0}), (std::vector<std::int64_t>{0, 2, 3, 4}));
+  EXPECT_EQ(begin_and_end(odd, {1}), (std::vector<std::int64_t>{2, 3, 4, 5}));
   const Layout alone{.sizes = {8}, .mesh_shape = {2}, .placements = {shard(0, 2)}};
   EXPECT_EQ(begin_and_end(alone, {1}), (std::vector<std::int64_t>{2, 4, 6, 8}));
+}
+
+/// What tests/checkpoint_by_torch/run compares with PyTorch's DTensors: a line for each cell with mesh, sizes, placements (dimension and split factor; -1:
+/// replicated) and the entries that it has of each dimension.
+TEST(LayoutPeer, Writes) {
+  const char* file = std::getenv("LAYOUTS_FOR_TORCH");
+  if (file == nullptr) return;
+  std::ofstream out(file);
+  const Placement some[] = {replicate(), shard(0), shard(1), shard(0, 2), shard(1, 2), shard(0, 3)};
+  for (const Dims& mesh : {Dims{4}, Dims{2, 2}, Dims{3}})
+    for (const Dims& sizes : {Dims{7, 5}, Dims{8, 2}, Dims{3, 6}, Dims{1, 1}, Dims{5, 9}, Dims{13, 0}})
+      for (const Placement& a : some)
+        for (const Placement& b : some) {
+          if (mesh.rank() == 1 && &b != some) continue;
+          dist::detail::Layout layout{.sizes = sizes, .mesh_shape = mesh, .placements = {a}};
+          if (mesh.rank() == 2) layout.placements.push_back(b);
+          for (std::int64_t rank = 0; rank < numel(mesh); ++rank) {
+            out << "{\"mesh\": "
+                << (mesh.rank() == 2 ? "[2, 2]"
+                    : mesh[0] == 4   ? "[4]"
+                                     : "[3]")
+                << ", \"rank\": " << rank << ", \"sizes\": [" << sizes[0] << ", " << sizes[1] << "], \"placements\": [";
+            for (const Placement& p : layout.placements)
+              out << (&p == layout.placements.data() ? "" : ", ") << "[" << (p.is_shard() ? p.dim : -1) << ", " << p.split_factor << "]";
+            out << "], \"entries\": [";
+            const std::vector<dist::detail::Ranges> ranges = layout.ranges(mesh.rank() == 2 ? Dims{rank / 2, rank % 2} : Dims{rank});
+            for (std::size_t d = 0; d < ranges.size(); ++d) {
+              out << (d > 0 ? ", [" : "[");
+              const char* comma = "";
+              for (const dist::detail::Range& r : ranges[d])
+                for (std::int64_t i = r.begin; i < r.end; ++i) out << comma << i, comma = ", ";
+              out << "]";
+            }
+            out << "]}\n";
+          }
+        }
 }
 
 TEST(Meshes, HaveGroupsCoordinatesAndNames) {
@@ -169,6 +210,21 @@ TEST(ShardedTensors, PlansSayStepsAndBytes) {
   });
 }
 
+TEST(ShardedTensors, TransposedOnesKeepTheirParts) {
+  for_ranks(kRanks, [](const Group& g) {
+    for (const Mesh& mesh : meshes_of(g)) {
+      const Tensor full = shared_numbers({7, 3, 5}, 1);
+      for (const Placements& placements : lists_of(mesh, {replicate(), shard(0), shard(2), shard(0, 2), partial()})) {
+        const Sharded y = Sharded::distribute(full, mesh, placements).transpose(0, -1);
+        EXPECT_EQ(y.sizes(), (Dims{5, 3, 7}));
+        expect_bits(y.full().contiguous(), full.transpose(0, 2).contiguous());
+      }
+      EXPECT_EQ(code_of([&] { Sharded::distribute(full, mesh, Placements(static_cast<std::size_t>(mesh.shape().rank()))).transpose(0, 3); }),
+                ErrorCode::invalid_argument);
+    }
+  });
+}
+
 TEST(ShardedTensors, Refusals) {
   for_ranks({2}, [](const Group& g) {
     const Mesh mesh(g, {g.size()});
@@ -270,6 +326,36 @@ TEST(ShardedOps, LayersOfColumnsAndRows) {
       EXPECT_EQ(code_of([&] { linear(mine, weight, Sharded::distribute(down_bias, mesh, at(shard(0)))); }), ErrorCode::invalid_argument);
       EXPECT_EQ(code_of([&] { linear(mine, Sharded::distribute(down, mesh, at(replicate()))); }), ErrorCode::invalid_argument);
       EXPECT_EQ(code_of([&] { linear(mine, bias); }), ErrorCode::invalid_shape);
+    }
+  });
+}
+
+TEST(ShardedOps, GradientsOfLayersAreProductsOfParts) {
+  for_ranks(kRanks, [](const Group& g) {
+    for (const Mesh& mesh : meshes_of(g)) {
+      const std::size_t last = static_cast<std::size_t>(mesh.shape().rank()) - 1;
+      // Rows over the first dimension of the mesh, if there are two; columns and rows of weights over the last.
+      auto at = [&](const Placement& first, const Placement& p) {
+        Placements all(last + 1);
+        all[0] = first, all[last] = p;
+        return all;
+      };
+      const Placement rows = last > 0 ? shard(0) : replicate(), none = replicate();
+      const Tensor x = shared_numbers({4, 6}, 1), up = shared_numbers({6, 10}, 2), down = shared_numbers({10, 3}, 3), grad = shared_numbers({4, 3}, 4);
+      const Tensor hidden = linalg::matmul(x, up), grad_hidden = linalg::matmul(grad, down.mT());
+      const Sharded sx = Sharded::distribute(x, mesh, at(rows, last > 0 ? none : rows)), sup = Sharded::distribute(up, mesh, at(none, shard(1))),
+                    sdown = Sharded::distribute(down, mesh, at(none, shard(0))), sgrad = Sharded::distribute(grad, mesh, at(rows, last > 0 ? none : rows));
+      const Sharded shidden = matmul(sx, sup);
+      expect_bits(shidden.full(), hidden);
+      const Sharded of_hidden = matmul(sgrad, sdown.transpose(0, 1));
+      EXPECT_EQ(of_hidden.placements(), shidden.placements());
+      expect_bits(of_hidden.full(), grad_hidden);
+      // Gradients of weights: shards where the weights are, and summands where rows are cut, as data parallel ranks have them.
+      const Sharded of_up = matmul(sx.transpose(0, 1), of_hidden), of_down = matmul(shidden.transpose(0, 1), sgrad);
+      EXPECT_EQ(of_up.placements(), at(last > 0 ? partial() : shard(1), shard(1)));
+      expect_near(of_up.full(), linalg::matmul(x.mT(), grad_hidden), 1e-5);
+      expect_near(of_down.full(), linalg::matmul(hidden.mT(), grad), 1e-5);
+      expect_near(matmul(of_hidden, sup.transpose(0, 1)).full(), linalg::matmul(grad_hidden, up.mT()), 1e-5);
     }
   });
 }

@@ -74,7 +74,8 @@ struct Placement {
 };
 constexpr Placement replicate() noexcept { return {}; }
 /// Parts are those of torch.chunk: ceil(size / ranks) entries each, then what is left, then none. With a split factor
-/// there are split_factor times as many, of which coordinate c has parts c, c + ranks, c + 2 ranks, ..., joined.
+/// the dimension has split_factor such parts, each is cut among the ranks, and a rank has its share of each, joined: as
+/// if another dimension of the mesh, of so many ranks, had cut it first (PyTorch's _StridedShard).
 constexpr Placement shard(int dim, int split_factor = 1) noexcept {
   return {.kind = Placement::Kind::shard, .dim = dim, .split_factor = split_factor};
 }
@@ -139,6 +140,9 @@ class CLUTCH_DIST_API Sharded {
   /// The boxes of the whole that the local part is made of, in row-major order of the local part; none is empty.
   /// Errors: invalid_argument for partial placements.
   std::vector<Box> boxes() const;
+
+  /// Two dimensions swapped: a view of the part, whose placements change with it.
+  Sharded transpose(int dim0, int dim1) const;
 
   /// The tensor with other placements. Collective.
   /// Steps: those of plan(). Shards that are in the way, since dimensions of the mesh within cut the same dimension of
