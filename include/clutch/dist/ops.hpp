@@ -41,10 +41,9 @@ CLUTCH_DIST_API Sharded mul(const Sharded& a, const Sharded& b, const MapOptions
                             const Stream& stream = {});
 
 /// linalg::matmul of the parts.
-/// Placements: in each dimension of the mesh, a (*, m, k), b (*, k, n) and the result: R, R -> R; shards of m and R ->
-/// m;
-///   R and shards of n -> n; shards of k and of k -> P(sum); of one batch dimension, where both have it -> that one;
-///   P(sum) or P(avg) and R, in either order -> the same. Others are Errors.
+/// Placements: in each dimension of the mesh, of a (*, m, k), b (*, k, n) and the result: R, R -> R; a shard of m, R ->
+///   m; R, a shard of n -> n; shards of k in both -> P(sum); shards of one batch dimension in both, or in the one that
+///   has it, -> that one; P(sum) or P(avg) and R, in either order, -> the same. Others are Errors.
 /// Shapes: as linalg::matmul of tensors with two dimensions at least.
 /// Bits: those of the whole product (Numerics::chain) unless k is cut: then those of the parts' chains and of their
 ///   sum, and |error| <= (k + 2 + log2 of the ranks) eps |a| |b|. `dtype` f32 keeps f16 and bf16 summands unrounded.

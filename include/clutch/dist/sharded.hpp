@@ -149,12 +149,13 @@ class CLUTCH_DIST_API Sharded {
   ///   the tensor, are gathered first, from the last dimension of the mesh on; then partial placements that become
   ///   replicated, also from the last one on; then the rest, from the first one on.
   /// Partial: becomes replicated by all_reduce, a shard by reduce_scatter. Replicated becomes partial without a sum:
-  ///   coordinate 0 keeps its elements, the others get -0 for sum, 1 for prod, 0 for bxor, so that the sum has their
-  ///   bits; for avg, min, max, band and bor all keep theirs.
-  /// Bits: copies keep them. Sums have Group's order in each dimension of the mesh. Those of partial placements that
-  /// all become
-  ///   replicated are those of an all_reduce over all ranks where each dimension of the mesh but the first has 2^k
-  ///   ranks, but for the roundings of f16, bf16 and f8 between two steps.
+  ///   coordinate 0 keeps its elements, the others get -0 for sum, 1 for prod, 0 for bxor; for avg, min, max, band and
+  ///   bor all keep theirs. So the reduction has their bits, of avg where there are 2^k ranks.
+  /// Bits: copies keep them. Sums have Group's order in each dimension of the mesh. Where placements are all partial
+  ///   and become replicated, the bits are those of an all_reduce over all ranks if each dimension of the mesh but the
+  ///   first has 2^k ranks; f16, bf16 and f8 are rounded between two steps.
+  /// Gradient: that of the result goes back to the placements from which it came, partial ones of which become
+  ///   replicated: a summand's gradient is the sum's.
   /// Errors: invalid_argument for a shard that is to become partial, and a partial one of another reduction.
   /// Source: torch.distributed.tensor of PyTorch 2.12, whose replicated sums become v / n instead.
   Sharded redistribute(std::vector<Placement> placements, const CallOptions& options = {}) const;
