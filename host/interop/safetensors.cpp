@@ -4,6 +4,7 @@
 #include <clutch/files.hpp>
 
 #include "interop/mapped_file.hpp"
+#include "interop/safetensors_header.hpp"
 #include "runtime/op_name.hpp"
 
 #include <fmt/format.h>
@@ -16,36 +17,10 @@ namespace clutch { inline namespace v0 {
 namespace {
 
 constexpr std::string_view kOpen = "Safetensors", kSave = "save_safetensors";
-constexpr std::uint64_t kMostHeader = 100'000'000;
+using detail::kMostHeader, detail::SafetensorsType;
 
 /// `got` names what stands in the place of a whole safetensors file.
 [[noreturn]] void bad(std::string_view got) { throw Error(ErrorCode::io, kOpen, fmt::format("the bytes must be a whole safetensors file, got {}", got)); }
-
-struct TypeRow {
-  std::string_view name;
-  int bits;
-  DType dtype;
-};
-constexpr TypeRow kTypes[] = {{"F64", 64, DType::f64},
-                              {"F32", 32, DType::f32},
-                              {"F16", 16, DType::f16},
-                              {"BF16", 16, DType::bf16},
-                              {"F8_E4M3", 8, DType::f8e4m3fn},
-                              {"F8_E5M2", 8, DType::f8e5m2},
-                              {"F8_E8M0", 8, DType::f8e8m0fnu},
-                              {"F6_E2M3", 6, DType::f6e2m3},
-                              {"F6_E3M2", 6, DType::f6e3m2},
-                              {"F4", 4, DType::f4e2m1},
-                              {"I8", 8, DType::i8},
-                              {"U8", 8, DType::u8},
-                              {"I16", 16, DType::i16},
-                              {"I32", 32, DType::i32},
-                              {"I64", 64, DType::i64},
-                              {"BOOL", 8, DType::boolean},
-                              {"C64", 64, DType::c64},
-                              {"U16", 16, DType::u16},
-                              {"U32", 32, DType::u32},
-                              {"U64", 64, DType::u64}};
 
 /// A JSON object of at most two levels without repeated keys.
 nlohmann::json parse_header(std::string_view text) {
@@ -77,9 +52,7 @@ Safetensors::Entry entry_of(const std::string& name, const nlohmann::json& value
   const nlohmann::json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) bad(fmt::format("'{}' with fields of wrong types", name));
   Safetensors::Entry entry{.name = name, .dtype_name = dtype.get<std::string>()};
-  const TypeRow* type = nullptr;
-  for (const TypeRow& row : kTypes)
-    if (row.name == entry.dtype_name) type = &row;
+  const SafetensorsType* type = detail::safetensors_type(entry.dtype_name);
   if (!type) bad(fmt::format("'{}' of the unknown dtype {}", name, entry.dtype_name));
   entry.dtype = type->dtype;
   std::uint64_t elements = 1;
@@ -164,45 +137,23 @@ Tensor Safetensors::load(std::string_view name, const Device& device, const Stre
 void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata,
                       const Stream& stream) {
   detail::OpName named("save_safetensors");
-  struct Item {
-    const std::string* name;
-    const Tensor* tensor;
-    const TypeRow* type;
-  };
   auto refuse = [&path](ErrorCode code, std::string_view why) { throw Error(code, kSave, fmt::format("{}: {}", path, why)); };
-  std::vector<Item> items;
+  std::vector<detail::SafetensorsItem> items;
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) refuse(ErrorCode::invalid_argument, fmt::format("tensor '{}' must be defined, got an undefined one", name));
     if (name == "__metadata__") refuse(ErrorCode::invalid_argument, "a tensor's name must not be the format's own word, got '__metadata__'");
-    const TypeRow* type = nullptr;
-    for (const TypeRow& row : kTypes)
-      if (row.dtype == tensor.dtype()) type = &row;
+    const SafetensorsType* type = detail::safetensors_type(tensor.dtype());
     if (!type) refuse(ErrorCode::invalid_dtype, fmt::format("the dtype of '{}' must be one of the format's, got {}", name, clutch::name(tensor.dtype())));
     if (tensor.numel() * type->bits % 8 != 0)
       refuse(ErrorCode::invalid_shape, fmt::format("'{}' must fill whole bytes, got {} elements of {}", name, tensor.numel(), type->name));
-    items.push_back({&name, &tensor, type});
+    items.push_back({name, type, tensor.sizes(), tensor.nbytes()});
   }
-  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.type->bits > b.type->bits; });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::vector<std::vector<std::uint8_t>> bytes;
-  std::uint64_t reached = 0;
-  for (const Item& item : items) {
-    bytes.push_back(item.tensor->to_bytes(stream));
-    std::uint64_t end = reached + bytes.back().size();
-    std::vector<std::int64_t> shape(item.tensor->sizes().begin(), item.tensor->sizes().end());
-    header[*item.name] = {{"dtype", item.type->name}, {"shape", shape}, {"data_offsets", {reached, end}}};
-    reached = end;
-  }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const nlohmann::json::exception&) {
-    refuse(ErrorCode::invalid_argument, "names and metadata must be UTF-8, got other bytes");
-  }
-  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::string text = detail::safetensors_header(items, metadata);
+  if (text.empty()) refuse(ErrorCode::invalid_argument, "names and metadata must be UTF-8, got other bytes");
   const std::uint64_t length = text.size();
   if (length > kMostHeader) refuse(ErrorCode::invalid_argument, fmt::format("the header must have at most {} bytes, got {}", kMostHeader, length));
+  std::vector<std::vector<std::uint8_t>> bytes;
+  for (const detail::SafetensorsItem& item : items) bytes.push_back(tensors.at(std::string(item.name)).to_bytes(stream));
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(text))};
   for (const auto& part : bytes) parts.push_back(std::as_bytes(std::span(part)));
   detail::write_file(path, parts, kSave);

@@ -55,6 +55,10 @@ class SharedReader {
 /// replace_file (system.hpp) for what must outlive a crash of the machine: the file's bytes and its name are on the disk when this returns.
 std::string replace_file_durably(const std::string& path, std::span<const std::byte> bytes, unsigned mode);
 
+/// Lets a folder take the place of another one at once, so that there is one or the other whenever the system or the process ends, and removes the other one.
+/// Returns what failed; empty on success.
+std::string replace_folder(const std::string& folder, const std::string& path);
+
 /// A process, as others of its machine may look for it.
 struct ProcessIdentity {
   std::string host;           ///< the machine's name

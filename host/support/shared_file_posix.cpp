@@ -19,6 +19,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -35,6 +36,13 @@ std::string temporary_of(const std::string& path) {
 }
 
 std::string problem_of(const char* what, const std::string& of, int error) { return fmt::format("{} {}: {}", what, of, reason(error)); }
+
+/// Brings the names of a path's folder to the disk; some file systems have no fsync of folders, and then it is as good as they can.
+void sync_names(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  Descriptor folder{::open(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (folder.number >= 0) ::fsync(folder.number);
+}
 
 /// What a small file of the system says; empty if it cannot be read.
 std::string text_of(const std::string& path) {
@@ -151,11 +159,26 @@ std::string replace_file_durably(const std::string& path, std::span<const std::b
     ::unlink(temporary.c_str());
     return failed;
   }
-  // The name, too; some file systems have no fsync of folders, and then it is as good as they can.
-  const std::size_t slash = path.rfind('/');
-  Descriptor folder{::open(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (folder.number >= 0) ::fsync(folder.number);
+  sync_names(path);
   return {};
+}
+
+std::string replace_folder(const std::string& folder, const std::string& path) {
+  if (std::rename(folder.c_str(), path.c_str()) == 0) {
+    sync_names(path);
+    return {};
+  }
+  if (errno != EEXIST && errno != ENOTEMPTY) return problem_of("cannot rename to", path, errno);
+#if defined(__linux__) && defined(SYS_renameat2)
+  constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE, which old headers have not
+  if (::syscall(SYS_renameat2, AT_FDCWD, folder.c_str(), AT_FDCWD, path.c_str(), kExchange) != 0) return problem_of("cannot exchange with", path, errno);
+  sync_names(path);
+  std::error_code ignored;  // the next one removes it
+  std::filesystem::remove_all(folder, ignored);
+  return {};
+#else
+  return problem_of("cannot exchange with", path, ENOSYS);
+#endif
 }
 
 ProcessIdentity this_process() {
