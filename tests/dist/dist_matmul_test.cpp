@@ -26,7 +26,7 @@ struct Shape {
 const std::vector<Shape> kShapes{{1, 40, 33}, {5, 17, 9}, {48, 64, 80}};
 
 TEST(AllGatherMatmul, HasTheBitsOfAGatherAndAProduct) {
-  for_ranks(kRanks, [](const Group& g) {
+  for_ranks_of_a_host(kRanks, [](const Group& g) {
     unsigned seed = 0;
     for (const DType dtype :
          level() == "smoke" ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16, DType::i8, DType::c64})
@@ -51,7 +51,7 @@ TEST(AllGatherMatmul, HasTheBitsOfAGatherAndAProduct) {
 }
 
 TEST(AllGatherMatmul, RowsMayChangeBehindTheCall) {
-  for_ranks({2, 3}, [](const Group& g) {
+  for_ranks_of_a_host({2, 3}, [](const Group& g) {
     const std::int64_t m = 20, k = 30;
     const Symmetric memory({m, k}, g);
     const Tensor b = numbers({k, 24}, DType::f32, 5), out = empty({g.size() * m, 24}), gathered = empty({g.size() * m, k});
@@ -68,7 +68,7 @@ TEST(AllGatherMatmul, RowsMayChangeBehindTheCall) {
 }
 
 TEST(MatmulReduceScatter, HasTheBitsOfAProductAndAReduceScatter) {
-  for_ranks(kRanks, [](const Group& g) {
+  for_ranks_of_a_host(kRanks, [](const Group& g) {
     const int n = g.size();
     unsigned seed = 0;
     for (const DType dtype : level() == "smoke" ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32, DType::f64, DType::bf16, DType::f16})
@@ -91,7 +91,7 @@ TEST(MatmulReduceScatter, HasTheBitsOfAProductAndAReduceScatter) {
 }
 
 TEST(MatmulReduceScatter, WhatDoesNotFitIsRefused) {
-  for_ranks({2}, [](const Group& g) {
+  for_ranks_of_a_host({2}, [](const Group& g) {
     if (g.size() == 1) return;
     const std::int64_t n = g.size();
     const Symmetric memory({n * 4, 6}, g);

@@ -166,7 +166,7 @@ void check_round_trip(const Group& g, const Problem& p, unsigned salt) {
 }
 
 TEST(MixtureOfExperts, TokensComeToTheirExpertsAndBack) {
-  for_ranks(kRanks, [](const Group& g) {
+  for_ranks_of_a_host(kRanks, [](const Group& g) {
     unsigned salt = 0;
     // Words of 1, 2, 4 and 8 bytes, rows of odd sizes and of whole vectors.
     const std::vector<std::pair<DType, Dims>> rows{{DType::u8, {1}},      {DType::u8, {7}},  {DType::bf16, {5}}, {DType::f32, {3}},
@@ -180,7 +180,7 @@ TEST(MixtureOfExperts, TokensComeToTheirExpertsAndBack) {
 }
 
 TEST(MixtureOfExperts, AnyCountsOfRowsAndExperts) {
-  for_ranks(kRanks, [](const Group& g) {
+  for_ranks_of_a_host(kRanks, [](const Group& g) {
     unsigned salt = 100;
     for (const Sizes sizes : {Sizes::none, Sizes::to_one, Sizes::many})
       for (const std::int64_t experts : {1, 5, 40}) {
@@ -204,11 +204,11 @@ TEST(MixtureOfExperts, AnyCountsOfRowsAndExperts) {
 
 TEST(MixtureOfExperts, MoreRanksThanAKernelHasBuffersFor) {
   if (processes() > 0) GTEST_SKIP() << "ranks are threads here";
-  for_ranks({18}, [](const Group& g) { check_round_trip(g, {.row = {3}, .align = 4}, 7); });
+  for_ranks_of_a_host({18}, [](const Group& g) { check_round_trip(g, {.row = {3}, .align = 4}, 7); });
 }
 
 TEST(AllToAllV, TakesSplitsFromTheDevice) {
-  for_ranks(kRanks, [](const Group& g) {
+  for_ranks_of_a_host(kRanks, [](const Group& g) {
     unsigned salt = 200;
     for (const Sizes sizes : {Sizes::some, Sizes::none, Sizes::to_one, Sizes::many})
       for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64}) {
@@ -233,7 +233,7 @@ TEST(AllToAllV, TakesSplitsFromTheDevice) {
 }
 
 TEST(AllToAllV, CallsFollowEachOtherWithoutTheHost) {
-  for_ranks({1, 2, 3}, [](const Group& g) {
+  for_ranks_of_a_host({1, 2, 3}, [](const Group& g) {
     const std::int64_t n = g.size(), rows = 40 * n;
     const Symmetric memory({rows, 8}, g, {.dtype = DType::i32});
     fill_(memory.local(), 0);
@@ -265,7 +265,7 @@ TEST(AllToAllV, CallsFollowEachOtherWithoutTheHost) {
 }
 
 TEST(AllToAllV, WhatDoesNotFitIsAnErrorOnEveryRankAndNothingIsWritten) {
-  for_ranks({1, 2, 3}, [](const Group& g) {
+  for_ranks_of_a_host({1, 2, 3}, [](const Group& g) {
     const Stream stream = current_stream();
     const std::int64_t n = g.size();
     const Symmetric memory({10 * n, 4}, g);
@@ -297,7 +297,7 @@ TEST(AllToAllV, WhatDoesNotFitIsAnErrorOnEveryRankAndNothingIsWritten) {
 }
 
 TEST(MixtureOfExperts, WhatDoesNotFitIsRefused) {
-  for_ranks({2}, [](const Group& g) {
+  for_ranks_of_a_host({2}, [](const Group& g) {
     if (g.size() == 1) return;
     const std::int64_t n = g.size();
     const Stream stream = current_stream();

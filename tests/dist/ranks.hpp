@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace clutch::testing {
@@ -55,6 +56,11 @@ void for_ranks(const std::vector<int>& numbers, F&& f, Hosts hosts = Hosts::one_
       });
     for (std::thread& thread : threads) thread.join();
   }
+}
+
+template <class F>
+void for_ranks_of_a_host(const std::vector<int>& numbers, F&& f) {
+  for_ranks(numbers, std::forward<F>(f), Hosts::one);
 }
 
 }  // namespace clutch::testing
