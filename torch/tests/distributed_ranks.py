@@ -699,6 +699,55 @@ def tensor_parallel():
 
 
 @case
+def tensor_parallel_attention():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            nn = torch.nn
+            self.embedding, self.norm = nn.Embedding(50, 32), nn.LayerNorm(32)
+            self.q, self.k, self.v, self.o = (nn.Linear(32, 32, bias=False) for _ in range(4))
+            self.head = nn.Linear(32, 50)
+
+        def forward(self, tokens):
+            x = self.embedding(tokens)
+            y = self.norm(x)
+            q, k, v = (f(y).unflatten(-1, (-1, 8)).transpose(1, 2) for f in (self.q, self.k, self.v))
+            attended = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.head(x + self.o(attended.transpose(1, 2).flatten(2)))
+
+    torch.manual_seed(4)
+    alone = Block().to("clutch")
+    torch.manual_seed(4)
+    plan = {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+        "q": ColwiseParallel(input_layouts=Shard(1)),
+        "k": ColwiseParallel(input_layouts=Shard(1)),
+        "v": ColwiseParallel(input_layouts=Shard(1)),
+        "o": RowwiseParallel(output_layouts=Shard(1)),
+        "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+    }
+    model = parallelize_module(Block().to("clutch"), init_device_mesh("clutch", (2,)), plan)
+    tokens = torch.randint(0, 50, (2, 12), generator=torch.Generator().manual_seed(1)).to("clutch")
+    optimizers = [sgd(alone.parameters()), sgd(model.parameters())]
+    for _ in range(3):
+        losses = []
+        for of, optimizer in zip((alone, model), optimizers):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(of(tokens).flatten(0, 1), tokens.flatten())
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert abs(losses[0] - losses[1]) < 1e-5 * abs(losses[0]), losses
+    for name, value in alone.named_parameters():
+        torch.testing.assert_close(model.get_parameter(name).full_tensor().cpu(), value.detach().cpu(), rtol=1e-4, atol=1e-5)
+
+
+@case
 def functional():
     import torch.distributed._functional_collectives as functional_collectives
 

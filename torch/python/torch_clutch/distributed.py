@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from . import _sharding
 from ._registration import library_path
 
 NAME = "clutch"
@@ -38,6 +39,7 @@ def register():
     backend = torch._C._distributed_c10d.Backend
     if not hasattr(backend, "perform_nocolor_split"):
         backend.perform_nocolor_split = lambda self, device: None
+    _sharding.register()
     _state.registered = True
 
 
