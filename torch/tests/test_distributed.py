@@ -117,6 +117,9 @@ dist.init_process_group()
 x = torch.ones(3, device="clutch")
 dist.all_reduce(x)
 assert x.tolist() == [2, 2, 2]
+host = torch.ones(3)
+dist.all_reduce(host)  # by gloo
+assert host.tolist() == [2, 2, 2]
 dist.barrier()
 every = [None, None]
 dist.all_gather_object(every, dist.get_rank())
@@ -290,7 +293,7 @@ torch_clutch.distributed.dump_flight("{tmp_path}/text_", "json")
     code, text = run_ranks(program, tmp_path)
     assert code == 0, text
     for r in range(2):
-        assert json.loads((tmp_path / f"text_{r}").read_text())["entries"]
+        assert json.loads((tmp_path / f"text_{r}").read_text())["records"]
         with open(tmp_path / f"right_{r}", "rb") as file:
             dump = pickle.load(file)
         assert [entry["profiling_name"] for entry in dump["entries"]].count("gloo:all_reduce") == 3

@@ -35,12 +35,40 @@ def register():
     torch.distributed.Backend.register_backend(NAME, _create, extended_api=True, devices=[NAME])
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     rendezvous._rendezvous_handlers["env"] = functools.partial(_env_of_mpirun, rendezvous._rendezvous_handlers["env"])
-    # PyTorch asks ranks outside of a new group for it, of NCCL alone: here they have nothing to do.
-    backend = torch._C._distributed_c10d.Backend
-    if not hasattr(backend, "perform_nocolor_split"):
-        backend.perform_nocolor_split = lambda self, device: None
+    _keep_gloo(torch.distributed.distributed_c10d.BackendConfig)
+    _complete(torch._C._distributed_c10d.Backend)
     _sharding.register()
     _state.registered = True
+
+
+def _complete(backend):
+    """Gives PyTorch's class of backends what split_group() asks of NCCL's and gloo's alone."""
+    kind = backend.Options
+
+    def copied(options, memo):
+        made = kind(options.backend, options._timeout)
+        made.group_name, made.global_ranks_in_group = options.group_name, options.global_ranks_in_group
+        return made
+
+    if not hasattr(kind, "__deepcopy__"):
+        kind.__deepcopy__ = copied
+    if not hasattr(backend, "options"):
+        backend.options = property(lambda self: kind(self.name()))  # a split group has the timeout that its call states
+    if not hasattr(backend, "perform_nocolor_split"):
+        backend.perform_nocolor_split = lambda self, device: None  # ranks outside of a new group have nothing to do
+
+
+def _keep_gloo(config):
+    """A group without a backend's name has that of the accelerator alone, and takes gloo for its default one: so tensors of the CPU have gloo, too."""
+    former = config.__init__
+
+    def __init__(self, backend):
+        former(self, backend)
+        kinds = torch.distributed.Backend
+        if str(backend) == kinds.UNDEFINED and NAME in self.device_backend_map and torch.distributed.is_gloo_available():
+            self.device_backend_map = {"cpu": kinds(kinds.GLOO), **self.device_backend_map}
+
+    config.__init__ = __init__
 
 
 def set_environment():
