@@ -4,8 +4,8 @@
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/library.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <mutex>
 #include <string>
@@ -43,8 +43,8 @@ void attach(const c10::intrusive_ptr<c10d::ProcessGroup>& to, const std::vector<
                           group.rank(), " of ", group.size(), " (mpirun starts more), got rank ", to->getRank(), " of ", to->getSize());
         world().group = group;
       } else {
-        TORCH_CHECK_VALUE(!world().group.empty(),
-                          "clutch: the first group with the backend must have all ranks, as it connects them, got one of ", ranks.size(), " ranks");
+        TORCH_CHECK_VALUE(!world().group.empty(), "clutch: the first group with the backend must have all ranks, as it connects them, got one of ",
+                          ranks.size(), " ranks");
         group = world().group.subgroup(std::vector<int>(ranks.begin(), ranks.end()), name);
       }
     }
@@ -63,7 +63,8 @@ void dump_flight(const std::string& prefix, bool json) {
 
 TORCH_LIBRARY(clutch_dist, library) {
   library.def(
-      "attach(__torch__.torch.classes.c10d.ProcessGroup to, int[] ranks, bool is_all, int timeout_ms, str name, int flight_records, str flight_file) -> ()", &attach);
+      "attach(__torch__.torch.classes.c10d.ProcessGroup to, int[] ranks, bool is_all, int timeout_ms, str name, int flight_records, str flight_file) -> ()",
+      &attach);
   library.def("dump_flight(str prefix, bool json) -> ()", &dump_flight);
 }
 

@@ -441,8 +441,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::allgather_into_tensor_coalesc
       const at::Tensor mine = flat(inputs), all = at::empty({ranks, mine.numel()}, mine.options());
       calls.push_back(group_.all_gather_out(written(all), read(mine), call));
       int64_t begin = 0;
-      for (size_t i = 0; i < inputs.size(); begin += inputs[i++].numel())
-        outputs[i].copy_(all.narrow(1, begin, inputs[i].numel()).reshape(outputs[i].sizes()));
+      for (size_t i = 0; i < inputs.size(); begin += inputs[i++].numel()) outputs[i].copy_(all.narrow(1, begin, inputs[i].numel()).reshape(outputs[i].sizes()));
       return calls;
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -526,8 +525,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::_reduce_scatter_base(at::Tens
                     " elements, got ", input.numel());
   return run({c10d::OpType::_REDUCE_SCATTER_BASE, "clutch:_reduce_scatter_base", options.timeout, options.asyncOp}, device, {output},
              [&](const dist::CallOptions& call) {
-               return Calls{
-                   group_.reduce_scatter_out(written(output, Elements::numbers), read(input, Elements::numbers), reduction(options.reduceOp, call))};
+               return Calls{group_.reduce_scatter_out(written(output, Elements::numbers), read(input, Elements::numbers), reduction(options.reduceOp, call))};
              });
 }
 
@@ -564,8 +562,8 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::alltoall_base(at::Tensor& out
   auto check_splits = [&](const at::Tensor& tensor, const std::vector<int64_t>& splits, const char* what) {
     TORCH_CHECK_VALUE(tensor.dim() > 0, "clutch: ", what, " must have a dimension, got a number");
     if (splits.empty()) {
-      TORCH_CHECK_VALUE(tensor.size(0) % getSize() == 0, "clutch: the rows of ", what, " must be a multiple of ", getSize(), " ranks where no splits are given, got ",
-                        tensor.size(0));
+      TORCH_CHECK_VALUE(tensor.size(0) % getSize() == 0, "clutch: the rows of ", what, " must be a multiple of ", getSize(),
+                        " ranks where no splits are given, got ", tensor.size(0));
       return;
     }
     check_list(splits.size(), "the splits");

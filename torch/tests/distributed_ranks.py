@@ -594,6 +594,29 @@ def data_parallel_hooks():
 
 
 @case
+def batch_norms():
+    """nn.SyncBatchNorm of both ranks is BatchNorm2d of one process that has both batches."""
+    torch.manual_seed(2)
+    alone = torch.nn.BatchNorm2d(6)
+    torch.nn.init.normal_(alone.weight)
+    model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm2d(6)).to("clutch")
+    model.load_state_dict(alone.state_dict())
+    mine = values(3 + rank(), 6, 4, 5).mul(2).add(1)
+    every = [values(3 + r, 6, 4, 5, of=r).mul(2).add(1) for r in range(2)]
+    x, all_x = mine.to("clutch").requires_grad_(), torch.cat(every).requires_grad_()
+    out, all_out = model(x), alone(all_x)
+    factors = [values(*of.shape, seed=5, of=r) for r, of in enumerate(every)]
+    (out * factors[rank()].to("clutch")).sum().backward()
+    (all_out * torch.cat(factors)).sum().backward()
+    rows = slice(0, 3) if rank() == 0 else slice(3, 7)
+    for of, wanted in ((out, all_out[rows]), (x.grad, all_x.grad[rows]), (model.running_mean, alone.running_mean), (model.running_var, alone.running_var)):
+        torch.testing.assert_close(of.detach().cpu(), wanted.detach(), rtol=1e-4, atol=1e-5)
+    for of, wanted in ((model.weight.grad, alone.weight.grad), (model.bias.grad, alone.bias.grad)):
+        dist.all_reduce(of)
+        torch.testing.assert_close(of.cpu(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@case
 def sharded_parallel():
     from torch.distributed.fsdp import fully_shard
 
