@@ -8,6 +8,7 @@ outcomes go to --out, a line of JSON a test; tests that are there are not run ag
 """
 import argparse
 import collections
+import importlib
 import json
 import os
 import shutil
@@ -63,6 +64,10 @@ def cuda_is_clutch():
     for name in ("empty_cache", "manual_seed", "manual_seed_all", "memory_allocated", "Event", "stream"):
         setattr(torch.cuda, name, getattr(torch.clutch, name))
     torch.cuda.Stream = lambda *_, **__: torch.Stream(device=home)
+    torch.cuda.is_current_stream_capturing = lambda: False
+    torch.cuda._lazy_init = lambda: None
+    torch.cuda.reset_peak_memory_stats = lambda *_: torch.clutch.reset_peak_memory_stats()
+    torch.cuda.max_memory_allocated = lambda *_: torch.clutch.max_memory_allocated()
     torch.cuda.device = lambda *_: torch.clutch.device(0)
     torch.nn.parallel.distributed._get_device_index = lambda *_: 0
     torch.cuda.synchronize = lambda device=None: torch.clutch.synchronize()
@@ -70,6 +75,15 @@ def cuda_is_clutch():
     torch.Tensor.cuda = lambda self, *_, **__: self.to(home)
     torch.nn.Module.cuda = lambda self, *_, **__: self.to(home)
     torch.Tensor.is_cuda = property(lambda self: self.device.type == "clutch")
+    new_group = torch.distributed.new_group
+
+    def of_clutch(*arguments, backend=None, **named):
+        return new_group(*arguments, backend="clutch" if backend == "nccl" else backend, **named)
+
+    torch.distributed.new_group = of_clutch
+    meshes = importlib.import_module("torch.distributed.device_mesh")
+    init_device_mesh = meshes.init_device_mesh
+    meshes.init_device_mesh = lambda device, *arguments, **named: init_device_mesh("clutch" if device == "cuda" else device, *arguments, **named)
     Moves().__enter__()
 
 
@@ -138,7 +152,8 @@ def child(asked):
                 torch.testing._internal.common_utils.set_rng_seed()
                 getattr(test, name)()
                 torch.accelerator.synchronize()
-                test._barrier()
+                if dist.is_initialized():
+                    test._barrier()
                 calls = sum(
                     group._get_backend(torch.device("clutch"))._get_sequence_number_for_group()
                     for group in dist.distributed_c10d._world.pg_map

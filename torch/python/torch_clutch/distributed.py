@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed on clutch's devices: the backend `clutch`, by the groups of clutch::dist.
 
-    mpirun -np 2 python train.py        # in which torch.distributed.init_process_group() needs no argument
+    mpirun -np 2 python -m training        # in which torch.distributed.init_process_group() needs no argument
 """
 import atexit
 import functools
