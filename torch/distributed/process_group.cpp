@@ -294,6 +294,10 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::endCoalescing() {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(coalesces_, "clutch: a block of calls must be begun before it is ended, got an end alone");
   coalesces_ = false;
+  for (auto& [tag, line] : lines_) {
+    const size_t left = std::exchange(line.receiving, {}).size();
+    TORCH_CHECK_VALUE(left == 0, "clutch: a block of calls must send what it receives of its own rank, got ", left, " receives more with tag ", tag);
+  }
   return c10::make_intrusive<WorkClutch>(getRank(), c10d::OpType::COALESCED, std::exchange(coalesced_, {}), std::exchange(coalesced_outputs_, {}), blocks_);
 }
 
@@ -599,9 +603,50 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::alltoall(std::vector<at::Tens
   });
 }
 
+namespace {
+
+void hand_over(const at::Tensor& from, const at::Tensor& to) {
+  check_dtype(to, from, "what is received");
+  TORCH_CHECK_VALUE(to.numel() == from.numel(), "clutch: what is received must have the ", from.numel(), " elements that were sent, got ", to.numel());
+  to.copy_(from.reshape(to.sizes()));
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::send_to_self(const at::Tensor& tensor, int tag) {
+  return run({c10d::OpType::SEND, "clutch:send"}, tensor.device(), {}, [&](const dist::CallOptions& call) {
+    Line& line = lines_[tag];
+    if (line.receiving.empty()) {
+      line.sent.push_back({tensor.clone(), {}});
+      line.sent.back().done.record(call.stream);
+    } else {
+      hand_over(tensor, line.receiving.front());
+      line.receiving.pop_front();
+    }
+    return Calls(1);
+  });
+}
+
+c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::receive_from_self(const at::Tensor& tensor, int tag) {
+  return run({c10d::OpType::RECV, "clutch:recv"}, tensor.device(), {tensor}, [&](const dist::CallOptions& call) {
+    Line& line = lines_[tag];
+    if (line.sent.empty()) {
+      TORCH_CHECK_VALUE(coalesces_,
+                        "clutch: a message of a rank to itself must be sent before it is received, or within batch_isend_irecv(), got the receive first");
+      line.receiving.push_back(tensor);
+    } else {
+      call.stream.wait(line.sent.front().done);
+      hand_over(line.sent.front().copy, tensor);
+      line.sent.pop_front();
+    }
+    return Calls(1);
+  });
+}
+
 // Messages go on beside each other, whatever the caller waits for: two ranks may send to each other before either receives.
 c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::send(std::vector<at::Tensor>& tensors, int to, int tag) {
   const at::Tensor& tensor = one(tensors, "what is sent");
+  if (to == getRank()) return device_of(tensors, "what is sent"), send_to_self(tensor, tag);
   return run({c10d::OpType::SEND, "clutch:send"}, device_of(tensors, "what is sent"), {},
              [&](const dist::CallOptions& call) { return Calls{group_.send(read(tensor), to, tag, call)}; });
 }
@@ -609,6 +654,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::send(std::vector<at::Tensor>&
 c10::intrusive_ptr<c10d::Work> ProcessGroupClutch::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
   const at::Tensor& tensor = one(tensors, "what is received");
   TORCH_CHECK_VALUE(from >= 0, "clutch: the source must be a rank, got ", from);
+  if (from == getRank()) return device_of(tensors, "what is received"), receive_from_self(tensor, tag);
   return run({c10d::OpType::RECV, "clutch:recv"}, device_of(tensors, "what is received"), tensors,
              [&](const dist::CallOptions& call) { return Calls{group_.recv(written(tensor), from, tag, call)}; });
 }

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -123,6 +125,8 @@ class ProcessGroupClutch final : public c10d::Backend {
   template <class F>
   c10::intrusive_ptr<c10d::Work> run(const Asked& asked, c10::Device device, std::vector<at::Tensor> outputs, F&& make);
   clutch::Stream stream_beside(const clutch::Stream& current);
+  c10::intrusive_ptr<c10d::Work> send_to_self(const at::Tensor& tensor, int tag);
+  c10::intrusive_ptr<c10d::Work> receive_from_self(const at::Tensor& tensor, int tag);
   void check_root(int64_t root) const;
   void check_list(size_t tensors, const char* what) const;
 
@@ -135,6 +139,16 @@ class ProcessGroupClutch final : public c10d::Backend {
   bool coalesces_ = false;
   std::vector<WorkClutch::Call> coalesced_;
   std::vector<at::Tensor> coalesced_outputs_;
+  /// Messages of this rank to itself with one tag, which meet in the order of the calls.
+  struct Line {
+    struct Sent {
+      at::Tensor copy;
+      clutch::Event done;
+    };
+    std::deque<Sent> sent;
+    std::deque<at::Tensor> receiving;  ///< of blocks of calls alone
+  };
+  std::map<int, Line> lines_;
 };
 
 }  // namespace torch_clutch

@@ -161,8 +161,8 @@ at::Tensor batch_norm_elemt(const at::Tensor& self, MaybeTensor weight, MaybeTen
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reduce(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& mean,
-                                                                                     const at::Tensor& rstd, MaybeTensor weight, bool of_input,
-                                                                                     bool of_weight, bool of_bias) {
+                                                                                      const at::Tensor& rstd, MaybeTensor weight, bool of_input, bool of_weight,
+                                                                                      bool of_bias) {
   const at::Tensor dy = by_channels(grad), x = by_channels(self);
   const at::Tensor sum = at::empty({self.size(1)}, mean.options()), product = at::empty_like(sum);
   const clutch::ReduceOptions options{.dims = {0, 2}, .dtype = need_dtype(sum.scalar_type())};

@@ -305,6 +305,23 @@ def messages():
 
 
 @case
+def messages_to_oneself():
+    group = dist.distributed_c10d._get_default_group()
+    for seed in (1, 2):
+        group.send([values(3, seed=seed).to("clutch")], rank(), 5)
+    got = [torch.zeros(3, device="clutch") for _ in range(2)]
+    for x in got:
+        group.recv([x], rank(), 5).wait()
+    equal(got, [values(3, seed=seed) for seed in (1, 2)])
+    x, y = torch.zeros(4, device="clutch"), torch.zeros(4, device="clutch")
+    ops = [dist.P2POp(dist.irecv, x, rank()), dist.P2POp(dist.irecv, y, 1 - rank())]
+    ops += [dist.P2POp(dist.isend, values(4, seed=to).to("clutch"), to) for to in range(2)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    equal([x, y], [values(4, seed=rank()), values(4, seed=rank(), of=1 - rank())])
+
+
+@case
 def barrier():
     begin = time.monotonic()
     if rank() == 1:
@@ -468,7 +485,7 @@ def refusals():
     raised(ValueError, lambda: dist.reduce_scatter_tensor(x, torch.ones(7, device="clutch")), "2 times", "got 7")
     raised(ValueError, lambda: dist.all_to_all_single(x, x.clone(), [1, 2], [2, 2]), "add up to its 4 rows", "got 3")
     raised(ValueError, lambda: group.broadcast(x, 5).wait(), "rank below 2", "got 5")
-    raised(ValueError, lambda: group.send([x], rank(), 0), "another rank")
+    raised(ValueError, lambda: group.recv([x], rank(), 0), "must be sent before it is received")
     raised((TypeError, ValueError, RuntimeError), lambda: dist.all_reduce(x, dist.ReduceOp.BAND), "band")
     raised((TypeError, ValueError, RuntimeError), lambda: dist.all_gather_into_tensor(torch.ones(8, dtype=torch.int32, device="clutch"), x))
     # None of them was a call.

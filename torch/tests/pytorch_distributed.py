@@ -66,6 +66,9 @@ def cuda_is_clutch():
     torch.cuda.Stream = lambda *_, **__: torch.Stream(device=home)
     torch.cuda.is_current_stream_capturing = lambda: False
     torch.cuda._lazy_init = lambda: None
+    torch.cuda.get_device_capability = lambda *_: (8, 0)
+    torch.cuda.get_rng_state = lambda *_: torch.clutch.get_rng_state()
+    torch.cuda.set_rng_state = lambda state, *_: torch.clutch.set_rng_state(state)
     torch.cuda.reset_peak_memory_stats = lambda *_: torch.clutch.reset_peak_memory_stats()
     torch.cuda.max_memory_allocated = lambda *_: torch.clutch.max_memory_allocated()
     torch.cuda.device = lambda *_: torch.clutch.device(0)
@@ -81,6 +84,10 @@ def cuda_is_clutch():
         return new_group(*arguments, backend="clutch" if backend == "nccl" else backend, **named)
 
     torch.distributed.new_group = of_clutch
+    init_process_group = torch.distributed.init_process_group
+    torch.distributed.init_process_group = lambda backend=None, *arguments, **named: init_process_group(
+        "cpu:gloo,clutch:clutch" if backend == "nccl" else backend, *arguments, **named
+    )
     meshes = importlib.import_module("torch.distributed.device_mesh")
     init_device_mesh = meshes.init_device_mesh
     meshes.init_device_mesh = lambda device, *arguments, **named: init_device_mesh("clutch" if device == "cuda" else device, *arguments, **named)
@@ -111,10 +118,9 @@ def child(asked):
         tearDown = setUp
 
         def _barrier(self, *_, **__):
-            store = dist.distributed_c10d._get_default_store()
             Tests.met += 1
-            store.set(f"met/{Tests.met}/{rank}", "1")
-            store.wait([f"met/{Tests.met}/{r}" for r in range(2)], timedelta(seconds=asked.seconds))
+            meeting.set(f"met/{Tests.met}/{rank}", "1")
+            meeting.wait([f"met/{Tests.met}/{r}" for r in range(2)], timedelta(seconds=asked.seconds))
 
     skips = {skip.exit_code: skip.message for skip in common.TEST_SKIPS.values()}
     names = [name for name in unittest.defaultTestLoader.getTestCaseNames(Tests) if asked.only in name and name not in done]
@@ -140,6 +146,7 @@ def child(asked):
 
         for name in names:
             say(test=name, outcome="begun")
+            meeting = dist.FileStore(str(folder / f"meeting_{name}"), 2)
             Tests.met = 0
             test = Tests(name)
             test.rank, test.file_name = rank, str(folder / f"store_{name}")

@@ -235,6 +235,41 @@ print("right")
     assert code == 0 and text.count("right") == 2 and "timed out" in text and "stays failed" in text, text
 
 
+def test_groups_behind_one_that_failed(tmp_path):
+    """What a rank sent and nobody took does not come to the groups that are made later."""
+    code, text = run_ranks(
+        INIT
+        + f"""
+import os
+for i in range(3):
+    for part in ("failing", "right"):
+        dist.init_process_group(
+            "cpu:gloo,clutch:clutch",
+            init_method=f"file://{tmp_path}/store_{{i}}_{{part}}",
+            rank=int(os.environ["OMPI_COMM_WORLD_RANK"]),
+            world_size=2,
+            timeout=timedelta(seconds=30),
+        )
+        if part == "failing":
+            group = dist.new_group(timeout=timedelta(seconds=2))
+            if dist.get_rank() == 1:
+                try:
+                    dist.broadcast(torch.ones(4, device="clutch"), 0, group=group, async_op=True).wait(timedelta(seconds=20))
+                except dist.DistBackendError as error:
+                    assert "waited 2000 ms for rank 0" in str(error), error
+        else:
+            outs = [torch.zeros(2, dtype=torch.int64, device="clutch") for _ in range(2)]
+            dist.all_gather(outs, torch.arange(2, device="clutch"))
+            assert [x.tolist() for x in outs] == [[0, 1], [0, 1]]
+        dist.barrier(group=dist.new_group(backend="gloo"))
+        dist.destroy_process_group()
+print("right")
+""",
+        tmp_path,
+    )
+    assert code == 0 and text.count("right") == 2, text
+
+
 def test_blocking_waits_leave_streams_usable(tmp_path):
     code, text = run_ranks(
         INIT
