@@ -157,7 +157,7 @@ at::Tensor batch_norm_elemt(const at::Tensor& self, MaybeTensor weight, MaybeTen
   apply(out,
         {wrap(x), wrap(spread(mean)), wrap(spread(rstd)), wrap(spread(or_value(weight, 1, channels, mean))), wrap(spread(or_value(bias, 0, channels, mean)))},
         [](const In& in) { return clutch::fma((in.x[0] - in.x[1]) * in.x[2], in.x[3], in.x[4]); });
-  return out.view(self.sizes());
+  return out.view(self.sizes()).contiguous(self.suggest_memory_format());
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reduce(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& mean,
@@ -183,7 +183,7 @@ at::Tensor batch_norm_backward_elemt(const at::Tensor& grad, const at::Tensor& s
         {wrap(dy), wrap(x), wrap(spread(mean)), wrap(spread(sum / total)), wrap(spread(product / total * rstd * rstd)),
          wrap(spread(rstd * or_value(weight, 1, self.size(1), mean)))},
         [](const In& in) { return (in.x[0] - in.x[3] - (in.x[1] - in.x[2]) * in.x[4]) * in.x[5]; });
-  return out.view(self.sizes());
+  return out.view(self.sizes()).contiguous(self.suggest_memory_format());
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ x = torch.ones(4, device="clutch")
 for _ in range(3):
     dist.all_reduce(x)
 dist.all_gather_into_tensor(torch.empty(8, device="clutch"), x)
-dist.barrier()
+torch.accelerator.synchronize()  # a dump says how calls stand
 torch_clutch.distributed.dump_flight("{tmp_path}/right_")
 torch_clutch.distributed.dump_flight("{tmp_path}/text_", "json")
 """
