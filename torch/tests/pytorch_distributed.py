@@ -153,7 +153,7 @@ def child(asked):
             outcome, why, calls = "pass", "", 0
             try:
                 dist.init_process_group(
-                    "cpu:gloo,clutch:clutch", init_method=f"file://{test.file_name}", world_size=2, rank=rank, timeout=timedelta(seconds=asked.seconds // 2)
+                    "cpu:gloo,clutch:clutch", init_method=f"file://{test.file_name}", world_size=2, rank=rank, timeout=timedelta(seconds=asked.seconds * 3 // 4)
                 )
                 test._barrier()
                 torch.testing._internal.common_utils.set_rng_seed()
@@ -197,6 +197,7 @@ def main(asked):
     while True:
         done = {of["test"]: of for of in lines(out)}
         folder = Path(tempfile.mkdtemp())
+        (folder / "test_dir").mkdir()
         (folder / "done.json").write_text(json.dumps(list(done)))
         command = [*MPIRUN.split(), sys.executable, __file__, "--child", str(folder), "--only", asked.only, "--seconds", str(asked.seconds)]
         with open(folder / "text", "w") as text:
