@@ -60,21 +60,26 @@ class Communicator {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
   }
-  // Freeing is collective: who has lost a rank, or ends, leaves it to the process's end.
+  // Freeing is collective: who has lost a rank, or ends, leaves it to the process's end. MPI uses numbers of communicators again: a message that nobody has
+  // taken would come to the next one of the number.
   ~Communicator() {
-    int is_finalized = 0;
+    int is_finalized = 0, is_waiting = 0;
     MPI_Finalized(&is_finalized);
-    if (is_finalized == 0 && !g_no_finalize) MPI_Comm_free(&comm_);
+    if (is_finalized != 0 || g_no_finalize || abandoned_) return;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &is_waiting, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_waiting == 0) MPI_Comm_free(&comm_);
   }
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   MPI_Comm get() const { return comm_; }
+  /// Messages have been given up: it stays to the process's end.
+  void abandon() { abandoned_ = true; }
   int rank() const { return rank_; }
   int size() const { return size_; }
 
  private:
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
+  std::atomic<bool> abandoned_{false};
 };
 
 /// MPI counts in int.
@@ -85,6 +90,7 @@ class MpiExchange final : public Exchange {
   MpiExchange(std::shared_ptr<Communicator> comm, int tag) : comm_(std::move(comm)), tag_(tag) {}
   ~MpiExchange() override {
     if (requests_.empty()) return;
+    comm_->abandon();
     for (std::size_t i = 0; i < requests_.size(); ++i)
       if (receives_[i]) MPI_Cancel(&requests_[i]);
     int all = 0;

@@ -129,6 +129,63 @@ Three group_norm_backward(const at::Tensor& grad, const at::Tensor& self, const 
   return {of_x, of_weight, of_bias};
 }
 
+// Parts of nn.SyncBatchNorm, between which ranks tell each other their statistics.
+
+using Two = std::tuple<at::Tensor, at::Tensor>;
+
+Two batch_norm_stats(const at::Tensor& self, double eps) {
+  const at::Tensor x = by_channels(self), mean = at::empty({self.size(1)}, statistics(self)), variance = at::empty_like(mean);
+  clutch::mean_out(wrap(mean), wrap(x), {.dims = {0, 2}, .dtype = need_dtype(mean.scalar_type())});
+  clutch::var_out(wrap(variance), wrap(x), 0, {.dims = {0, 2}, .dtype = need_dtype(mean.scalar_type())});
+  return {mean, variance.add(eps).rsqrt_()};
+}
+
+/// Of each rank, which are rows: mean, 1 / standard deviation and the number of elements.
+Two batch_norm_gather_stats_with_counts(const at::Tensor& self, const at::Tensor& mean, const at::Tensor& rstd, MaybeTensor running_mean,
+                                        MaybeTensor running_var, double momentum, double eps, const at::Tensor& counts) {
+  const at::Tensor share = counts.to(mean.dtype()).view({-1, 1}), total = share.sum();
+  const at::Tensor all_mean = (mean * share).sum(0).div_(total);
+  const at::Tensor variance = rstd.pow(-2).sub_(eps).add_((mean - all_mean).square_()).mul_(share).sum(0).div_(total);
+  if (given(running_mean)) running_mean->mul_(1 - momentum).add_(all_mean, momentum);
+  if (given(running_var)) running_var->mul_(1 - momentum).add_(variance * (total / (total - 1)), momentum);
+  return {all_mean, variance.add(eps).rsqrt_()};
+}
+
+at::Tensor batch_norm_elemt(const at::Tensor& self, MaybeTensor weight, MaybeTensor bias, const at::Tensor& mean, const at::Tensor& rstd, double) {
+  const at::Tensor x = by_channels(self), out = at::empty(x.sizes(), self.options());
+  const int64_t channels = self.size(1);
+  apply(out,
+        {wrap(x), wrap(spread(mean)), wrap(spread(rstd)), wrap(spread(or_value(weight, 1, channels, mean))), wrap(spread(or_value(bias, 0, channels, mean)))},
+        [](const In& in) { return clutch::fma((in.x[0] - in.x[1]) * in.x[2], in.x[3], in.x[4]); });
+  return out.view(self.sizes()).contiguous(self.suggest_memory_format());
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reduce(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& mean,
+                                                                                      const at::Tensor& rstd, MaybeTensor weight, bool of_input, bool of_weight,
+                                                                                      bool of_bias) {
+  const at::Tensor dy = by_channels(grad), x = by_channels(self);
+  const at::Tensor sum = at::empty({self.size(1)}, mean.options()), product = at::empty_like(sum);
+  const clutch::ReduceOptions options{.dims = {0, 2}, .dtype = need_dtype(sum.scalar_type())};
+  const clutch::Tensor inputs[] = {wrap(dy), wrap(x), wrap(spread(mean))};
+  clutch::sum_out(wrap(sum), inputs[0], options);
+  clutch::reduce_out(wrap(product), clutch::Reduce::sum, traced([](const In& in) { return in.x[0] * (in.x[1] - in.x[2]); }, inputs), inputs, options);
+  const auto dtype = given(weight) ? weight->scalar_type() : sum.scalar_type();
+  return {of_input ? sum : at::Tensor(), of_input ? product : at::Tensor(), of_weight ? (product * rstd).to(dtype) : at::Tensor(),
+          of_bias ? sum.to(dtype, /*non_blocking=*/false, /*copy=*/true) : at::Tensor()};
+}
+
+/// Both sums are of all ranks, which have `count` elements.
+at::Tensor batch_norm_backward_elemt(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& mean, const at::Tensor& rstd, MaybeTensor weight,
+                                     const at::Tensor& sum, const at::Tensor& product, const at::Tensor& count) {
+  const at::Tensor dy = by_channels(grad), x = by_channels(self), out = at::empty(x.sizes(), self.options());
+  const at::Tensor total = count.sum().to(sum.dtype());
+  apply(out,
+        {wrap(dy), wrap(x), wrap(spread(mean)), wrap(spread(sum / total)), wrap(spread(product / total * rstd * rstd)),
+         wrap(spread(rstd * or_value(weight, 1, self.size(1), mean)))},
+        [](const In& in) { return (in.x[0] - in.x[3] - (in.x[1] - in.x[2]) * in.x[4]) * in.x[5]; });
+  return out.view(self.sizes()).contiguous(self.suggest_memory_format());
+}
+
 }  // namespace
 
 void add_batch_norms(OpTable& table) {
@@ -138,6 +195,11 @@ void add_batch_norms(OpTable& table) {
   table.add<"_native_batch_norm_legit.no_stats", &batch_norm_without_statistics>("mean, var, map");
   table.add<"native_batch_norm_backward", &batch_norm_backward>("sum, reduce, map");
   table.add<"native_group_norm_backward", &group_norm_backward>("reduce, map");
+  table.add<"batch_norm_stats", &batch_norm_stats>("mean, var");
+  table.add<"batch_norm_gather_stats_with_counts", &batch_norm_gather_stats_with_counts>("map, sum");
+  table.add<"batch_norm_elemt", &batch_norm_elemt>("map");
+  table.add<"batch_norm_backward_reduce", &batch_norm_backward_reduce>("sum, reduce");
+  table.add<"batch_norm_backward_elemt", &batch_norm_backward_elemt>("map");
 }
 
 }  // namespace torch_clutch

@@ -22,7 +22,7 @@ clutch::DType need_dtype(c10::ScalarType type, Elements elements = Elements::num
 c10::ScalarType scalar_type(clutch::DType dtype);
 
 /// Errors: RuntimeError for a tensor that is not on a clutch device; Refusal for its dtype or more than 12 dimensions.
-clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements = Elements::numbers);
+TORCH_CLUTCH_EXPORT clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements = Elements::numbers);
 /// Undefined for none.
 clutch::Tensor wrap(const std::optional<at::Tensor>& tensor);
 std::vector<clutch::Tensor> wrap(at::TensorList tensors);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices `clutch:N`: numbered as clutch numbers them, after CLUTCH_VISIBLE_DEVICES.
 #pragma once
+#include "runtime/export.hpp"
+
 #include <c10/core/Device.h>
 #include <clutch/device.hpp>
 
@@ -21,9 +23,9 @@ bool in_bad_fork() noexcept;
 void finish_all() noexcept;
 
 /// Errors: RuntimeError, saying why, without such a device.
-const clutch::Device& device(c10::DeviceIndex index);
+TORCH_CLUTCH_EXPORT const clutch::Device& device(c10::DeviceIndex index);
 /// This thread's current one; at first clutch's default device.
-c10::DeviceIndex current_device();
+TORCH_CLUTCH_EXPORT c10::DeviceIndex current_device();
 /// Does nothing for a negative index. Errors: as device().
 void set_current_device(c10::DeviceIndex index);
 /// A negative index stands for the current device.

@@ -26,6 +26,9 @@ void rethrow(const clutch::Error& error) {
     case ErrorCode::invalid_setting: C10_THROW_ERROR(ValueError, text);
     case ErrorCode::invalid_dtype: C10_THROW_ERROR(TypeError, text);
     case ErrorCode::not_converged: C10_THROW_ERROR(LinAlgError, text);
+    case ErrorCode::timed_out:
+    case ErrorCode::peer_failed:
+    case ErrorCode::mismatch: C10_THROW_ERROR(DistBackendError, text);
     default: C10_THROW_ERROR(Error, text);
   }
 }

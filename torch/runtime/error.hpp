@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of clutch as exceptions of PyTorch, and refusals that send a call to the CPU.
 #pragma once
+#include "runtime/export.hpp"
+
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <clutch/error.hpp>
@@ -11,7 +13,7 @@
 namespace torch_clutch {
 
 /// Thrown by a kernel before it has changed anything: PyTorch's CPU kernel may take the call.
-class Refusal : public std::runtime_error {
+class TORCH_CLUTCH_EXPORT Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -24,8 +26,9 @@ template <class... Text>
 /// Whether the call was refused by its arguments: the CPU kernel computes it, or says in PyTorch's words what is wrong.
 bool is_refusal(const clutch::Error& error) noexcept;
 
-/// Throws the exception whose Python type PyTorch's own tests expect: OutOfMemoryError, NotImplementedError, ValueError for arguments, else RuntimeError.
-[[noreturn]] void rethrow(const clutch::Error& error);
+/// Throws the exception whose Python type PyTorch's own tests expect: OutOfMemoryError, NotImplementedError, ValueError for arguments, DistBackendError
+/// for other ranks, else RuntimeError.
+[[noreturn]] TORCH_CLUTCH_EXPORT void rethrow(const clutch::Error& error);
 
 /// Runs `f`; its clutch::Error becomes one of PyTorch's.
 template <class F>
