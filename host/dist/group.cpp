@@ -272,12 +272,13 @@ std::shared_ptr<Task> GroupImpl::make(std::shared_ptr<const CallPlan> plan, std:
   return std::make_shared<CallTask>(shared_from_this(), std::move(plan), std::move(state), std::move(link), input, output);
 }
 
-bool GroupImpl::hurry(Task& call) {
-  constexpr std::chrono::microseconds kPatience{20};
-  const auto until = Clock::now() + kPatience;
-  do
+bool GroupImpl::hurry(Task& call, std::size_t bytes) {
+  // Ranks that make one call after the other come as late as the numbers take: who gives up too early makes the others late.
+  constexpr std::chrono::microseconds kMost{500};
+  const auto patience = std::chrono::microseconds(50 + bytes / 1024);
+  const auto begin = Clock::now();
+  for (auto now = begin; now < begin + patience || (call.ends_soon() && now < begin + kMost); now = Clock::now())
     if (call.advance()) return true;
-  while (Clock::now() < until);
   return false;
 }
 

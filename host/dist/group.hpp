@@ -114,7 +114,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::shared_ptr<Task> make(std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link, DevicePlace input,
                              DevicePlace output);
   /// Brings a call of few bytes forward by this thread, for some microseconds. True if it is over: then nothing needs to be enqueued.
-  static bool hurry(Task& call);
+  static bool hurry(Task& call, std::size_t bytes);
   /// Calls without a device: waits, and returns what each rank has given. Errors: those of the call.
   std::vector<std::int64_t> exchange_rows(const CallPlan& plan);
 

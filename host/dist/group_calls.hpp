@@ -218,7 +218,7 @@ struct GroupCalls {
 
   /// The memory whose kernels do the call: that of `shared`, where it is large enough or they are asked for. `other`: the tensor that need not be there.
   std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Reduction* reduction, int outputs) const {
-    constexpr std::uint64_t kLeastBytes = 32 << 10;
+    constexpr std::uint64_t kLeastBytes = 128 << 10;
     const bool is_asked = algorithm == Algorithm::kernel;
     if (!is_asked && (algorithm != Algorithm::automatic || shared.nbytes() < kLeastBytes)) return nullptr;
     const auto memory = impl().find(shared);
@@ -288,7 +288,7 @@ struct GroupCalls {
         return Work(state);
       }
       // Few bytes behind nothing: nothing need be enqueued.
-      constexpr std::size_t kFewBytes = 64 << 10;
+      constexpr std::size_t kFewBytes = 256 << 10;
       const bool has_staged = copies_back || !dense_in.shares_storage(in) || stream.is_capturing();
       if (is_idle && !options.async && !has_staged && std::max(plan->input_bytes, plan->output_bytes) <= kFewBytes) {
         std::array<DevicePlace, 2> places;
@@ -298,7 +298,7 @@ struct GroupCalls {
         cl_command_queue queue = interop::queue(stream);
         const auto link = std::make_shared<DeviceLink>(queue, g.beside(queue), true);
         const std::shared_ptr<Task> call = start(link, std::span(places).first(count));
-        if (GroupImpl::hurry(*call)) return Work(state);
+        if (GroupImpl::hurry(*call, std::max(plan->input_bytes, plan->output_bytes))) return Work(state);
         list_tensors();
         Encoder(stream, op)
             .opaque(

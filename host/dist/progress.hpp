@@ -15,6 +15,8 @@ class Task {
   virtual ~Task() = default;
   /// Goes on as far as it can without waiting, and must not throw. True once it has ended.
   virtual bool advance() noexcept = 0;
+  /// True while it moves numbers that all ranks have, so that it soon ends.
+  virtual bool ends_soon() const noexcept { return false; }
   /// True while only wake() can bring it forward, so that nobody needs to ask.
   virtual bool sleeps() const noexcept = 0;
 };

@@ -27,6 +27,7 @@ class CallTask : public Task {
            DevicePlace input, DevicePlace output);
   bool advance() noexcept override;
   bool sleeps() const noexcept override { return stage_ == Stage::waiting || stage_ == Stage::launched; }
+  bool ends_soon() const noexcept override { return stage_ == Stage::moving && plan_->lays; }
   const Envelopes& envelopes() const noexcept { return *envelopes_; }
 
  private:
