@@ -274,11 +274,14 @@ std::shared_ptr<Task> GroupImpl::make(std::shared_ptr<const CallPlan> plan, std:
 
 bool GroupImpl::hurry(Task& call, std::size_t bytes) {
   // Ranks that make one call after the other come as late as the numbers take: who gives up too early makes the others late.
-  constexpr std::chrono::microseconds kMost{500};
+  constexpr std::chrono::microseconds kAlone{5}, kMost{500};
   const auto patience = std::chrono::microseconds(50 + bytes / 1024);
   const auto begin = Clock::now();
-  for (auto now = begin; now < begin + patience || (call.ends_soon() && now < begin + kMost); now = Clock::now())
+  for (auto now = begin; now < begin + patience || (call.ends_soon() && now < begin + kMost); now = Clock::now()) {
     if (call.advance()) return true;
+    // More ranks than cores come one after the other.
+    if (now > begin + kAlone) std::this_thread::yield();
+  }
   return false;
 }
 
