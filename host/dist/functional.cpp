@@ -30,22 +30,23 @@ struct Call {
       : op(name), group(of), stream(options.stream), n(GroupCalls{name, of}.impl().size()), me(GroupCalls{name, of}.impl().rank()) {
     check(!options.async, ErrorCode::invalid_argument, "async must be false, since the result is used in a stream's order, got true; give another stream");
   }
-  void check(bool is_right, ErrorCode code, const std::string& why) const {
-    if (!is_right) throw Error(code, op, why);
+  template <class... Args>
+  void check(bool is_right, ErrorCode code, fmt::string_view why, const Args&... args) const {
+    GroupCalls{op, group}.check(is_right, code, why, args...);
   }
   void check_tensor(const Tensor& x, const char* what) const { GroupCalls{op, group}.check_tensor(x, what); }
   int checked_dim(const Tensor& x, int dim) const {
     check_tensor(x, "the tensor");
     const int rank = x.rank(), at = dim < 0 ? dim + rank : dim;
-    check(at >= 0 && at < rank, ErrorCode::invalid_argument, fmt::format("the dimension must be one of {}, got {}", rank, dim));
+    check(at >= 0 && at < rank, ErrorCode::invalid_argument, "the dimension must be one of {}, got {}", rank, dim);
     return at;
   }
   void check_sizes(Sizes sizes, const char* what) const { GroupCalls{op, group}.check_rows(sizes, what); }
   void check_size(const Tensor& x, int dim, std::int64_t wanted) const {
-    check(x.size(dim) == wanted, ErrorCode::invalid_shape, fmt::format("dimension {} must have {} entries, got shape {}", dim, wanted, to_string(x.sizes())));
+    check(x.size(dim) == wanted, ErrorCode::invalid_shape, "dimension {} must have {} entries, got shape {}", dim, wanted, to_string(x.sizes()));
   }
   std::vector<std::int64_t> equal_parts(std::int64_t size, int dim) const {
-    check(size % n == 0, ErrorCode::invalid_shape, fmt::format("dimension {} must have a multiple of {} entries, got {}", dim, n, size));
+    check(size % n == 0, ErrorCode::invalid_shape, "dimension {} must have a multiple of {} entries, got {}", dim, n, size);
     return std::vector<std::int64_t>(static_cast<std::size_t>(n), size / n);
   }
   Tensor made(const Dims& sizes, const Tensor& like) const { return clutch::empty(sizes, {.dtype = like.dtype(), .device = like.device()}, stream); }
@@ -159,11 +160,11 @@ Tensor sent_by(const Call& call, const Tensor& in, int root, const CallOptions& 
 bool is_linear(ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum; }
 
 void check_gradient(const Call& call, ReduceOp op, const Tensor& in) {
-  call.check(op != ReduceOp::band && op != ReduceOp::bor && op != ReduceOp::bxor, ErrorCode::invalid_argument,
-             fmt::format("the reduction must have a gradient, got {}", name(op)));
+  call.check(op != ReduceOp::band && op != ReduceOp::bor && op != ReduceOp::bxor, ErrorCode::invalid_argument, "the reduction must have a gradient, got {}",
+             name(op));
   if (is_linear(op)) return;
   call.check_tensor(in, "the input");
-  call.check(clutch::is_floating(in.dtype()), ErrorCode::invalid_dtype, fmt::format("the input must be floating, got {}", clutch::name(in.dtype())));
+  call.check(clutch::is_floating(in.dtype()), ErrorCode::invalid_dtype, "the input must be floating, got {}", clutch::name(in.dtype()));
 }
 
 /// The gradient of a rank's tensor from the sum of the gradients of the results, `all`, which all ranks have. `out`: the result of min and max.
@@ -439,8 +440,8 @@ Tensor send_recv(const Tensor& in, int to, int from, const Group& group, const C
   const Call call("dist::functional::send_recv", group, options);
   return named(call.op, [&] {
     call.check_tensor(in, "the input");
-    call.check((to == call.me) == (from == call.me), ErrorCode::invalid_argument,
-               fmt::format("this rank, {}, must be both `to` and `from` or neither, got {} and {}", call.me, to, from));
+    call.check((to == call.me) == (from == call.me), ErrorCode::invalid_argument, "this rank, {}, must be both `to` and `from` or neither, got {} and {}",
+               call.me, to, from);
     if (to == call.me) return in.clone(call.stream);
     const Tensor out = from == kNoRank ? Tensor() : call.made(in.sizes(), in);
     if (to != kNoRank || out.defined()) pass(call, to == kNoRank ? Tensor() : in, to, out, from, options);

@@ -28,23 +28,21 @@ std::shared_ptr<SymmetricImpl> memory_for(const GroupCalls& call, const Tensor& 
 /// Work on a stream that is idle, behind what the stream has now; the event is behind it.
 template <class F>
 Event beside(const GroupCalls& call, const Stream& stream, F&& work) {
-  Event given, done;
-  given.record(stream);
-  const Stream other = call.impl().stream_for(stream.device());
-  other.wait(given);
+  const Stream other = call.impl().stream_behind(stream);
   work(other);
+  Event done;
   done.record(other);
   return done;
 }
 
 void check_matrix(const GroupCalls& call, const Tensor& tensor, const char* what) {
   call.check_tensor(tensor, what);
-  call.check(tensor.rank() == 2, ErrorCode::invalid_shape, fmt::format("{} must be a matrix, got shape {}", what, to_string(tensor.sizes())));
+  call.check(tensor.rank() == 2, ErrorCode::invalid_shape, "{} must be a matrix, got shape {}", what, to_string(tensor.sizes()));
 }
 
 void check_sizes(const GroupCalls& call, const Tensor& out, std::int64_t rows, std::int64_t columns) {
-  call.check(out.size(0) == rows && out.size(1) == columns && out.is_contiguous(), ErrorCode::invalid_shape,
-             fmt::format("out must be contiguous of shape ({}, {}), got {}", rows, columns, to_string(out.sizes())));
+  call.check(out.size(0) == rows && out.size(1) == columns && out.is_contiguous(), ErrorCode::invalid_shape, "out must be contiguous of shape ({}, {}), got {}",
+             rows, columns, to_string(out.sizes()));
 }
 
 Tensor rows_of(const Tensor& matrix, std::int64_t block, std::int64_t rows) { return matrix.slice(0, block * rows, (block + 1) * rows); }
@@ -56,8 +54,7 @@ Work all_gather_matmul(const Tensor& out, const Tensor& a, const Tensor& b, cons
   const int n = call.impl().size(), me = call.impl().rank();
   check_matrix(call, out, "out"), check_matrix(call, a, "a"), check_matrix(call, b, "b");
   const std::int64_t m = a.size(0);
-  call.check(a.size(1) == b.size(0), ErrorCode::invalid_shape,
-             fmt::format("a's last size must be b's first, got {} and {}", to_string(a.sizes()), to_string(b.sizes())));
+  call.check(a.size(1) == b.size(0), ErrorCode::invalid_shape, "a's last size must be b's first, got {} and {}", to_string(a.sizes()), to_string(b.sizes()));
   call.check(a.is_contiguous(), ErrorCode::invalid_shape, "a must be contiguous, got a strided one");
   check_sizes(call, out, n * m, b.size(1));
   call.check_overlap(out, a, false, -1), call.check_overlap(out, b, false, -1);
@@ -94,14 +91,14 @@ Work matmul_reduce_scatter(const Tensor& out, const Tensor& a, const Tensor& b, 
   check_matrix(call, out, "out"), check_matrix(call, a, "a"), check_matrix(call, b, "b"), call.check_tensor(scratch, "scratch");
   const std::int64_t m = out.size(0), columns = b.size(1), elements = n * m * columns;
   call.check(a.size(1) == b.size(0) && a.size(0) == n * m, ErrorCode::invalid_shape,
-             fmt::format("a must have {} times out's rows and as many columns as b has rows, got {} for b {} and out {}", n, to_string(a.sizes()),
-                         to_string(b.sizes()), to_string(out.sizes())));
+             "a must have {} times out's rows and as many columns as b has rows, got {} for b {} and out {}", n, to_string(a.sizes()), to_string(b.sizes()),
+             to_string(out.sizes()));
   check_sizes(call, out, m, columns);
-  call.check(scratch.dtype() == out.dtype(), ErrorCode::invalid_dtype,
-             fmt::format("scratch must be {} as out is, got {}", clutch::name(out.dtype()), clutch::name(scratch.dtype())));
+  call.check(scratch.dtype() == out.dtype(), ErrorCode::invalid_dtype, "scratch must be {} as out is, got {}", clutch::name(out.dtype()),
+             clutch::name(scratch.dtype()));
   call.check(!options.async, ErrorCode::invalid_argument, "async must be false, got true");
-  call.check(scratch.is_contiguous() && scratch.numel() >= elements, ErrorCode::invalid_shape,
-             fmt::format("scratch must be contiguous of {} elements, got shape {}", elements, to_string(scratch.sizes())));
+  call.check(scratch.is_contiguous() && scratch.numel() >= elements, ErrorCode::invalid_shape, "scratch must be contiguous of {} elements, got shape {}",
+             elements, to_string(scratch.sizes()));
   for (const Tensor* x : {&a, &b, &out}) call.check_overlap(scratch, *x, false, -1);
   call.check_overlap(out, a, false, -1), call.check_overlap(out, b, false, -1);
   CallOptions at = GroupCalls::of(options);

@@ -34,14 +34,14 @@ struct RowCall {
 
 /// Also for tensors of rank 1, whose rows are elements.
 std::int64_t row_of(const GroupCalls& call, const Tensor& tensor, const char* what) {
-  call.check(tensor.rank() >= 1, ErrorCode::invalid_shape, fmt::format("{} must have rows, got rank 0", what));
+  call.check(tensor.rank() >= 1, ErrorCode::invalid_shape, "{} must have rows, got rank 0", what);
   return call.row_of(tensor, tensor.size(0), what);
 }
 
 void check_splits(const GroupCalls& call, const Tensor& tensor, const Tensor& in, const char* what) {
   call.check_tensor(tensor, what);
-  call.check(tensor.dtype() == DType::i64, ErrorCode::invalid_dtype, fmt::format("{} must be i64, got {}", what, clutch::name(tensor.dtype())));
-  call.check(tensor.device() == in.device(), ErrorCode::device_mismatch, fmt::format("{} must be on the input's device, got one on another", what));
+  call.check(tensor.dtype() == DType::i64, ErrorCode::invalid_dtype, "{} must be i64, got {}", what, clutch::name(tensor.dtype()));
+  call.check(tensor.device() == in.device(), ErrorCode::device_mismatch, "{} must be on the input's device, got one on another", what);
 }
 
 RowCall checked(const char* op, const Group& group, const Tensor& out, const Tensor& out_splits_offsets, const Tensor& in, const Tensor& splits, RowOrder order,
@@ -54,20 +54,18 @@ RowCall checked(const char* op, const Group& group, const Tensor& out, const Ten
   const std::int64_t row = row_of(call, in, "the input");
   bool is_alike = out.rank() == in.rank();
   for (int d = 1; is_alike && d < in.rank(); ++d) is_alike = out.size(d) == in.size(d);
-  call.check(is_alike, ErrorCode::invalid_shape,
-             fmt::format("rows of out must have the sizes of the input's, {}, got {}", to_string(in.sizes()), to_string(out.sizes())));
+  call.check(is_alike, ErrorCode::invalid_shape, "rows of out must have the sizes of the input's, {}, got {}", to_string(in.sizes()), to_string(out.sizes()));
   call.check(in.is_contiguous() && out.is_contiguous() && out_splits_offsets.is_contiguous(), ErrorCode::invalid_argument,
              "the input, out and out_splits_offsets must be contiguous, got strided ones");
   call.units(in, row);
   const int rank = order.has_offsets ? 2 : 1;
   const bool has_shape = splits.rank() == rank && (rank == 1 || splits.size(0) == 2) && splits.size(-1) > 0 && splits.size(-1) % order.ranks == 0;
-  call.check(has_shape && (!one_expert || splits.size(-1) == order.ranks), ErrorCode::invalid_shape,
-             fmt::format("{} must have shape ({}{}) for {} ranks, got {}", splits_name, rank == 2 ? "2, " : "", one_expert ? "ranks" : "ranks x experts",
-                         order.ranks, to_string(splits.sizes())));
+  call.check(has_shape && (!one_expert || splits.size(-1) == order.ranks), ErrorCode::invalid_shape, "{} must have shape ({}{}) for {} ranks, got {}",
+             splits_name, rank == 2 ? "2, " : "", one_expert ? "ranks" : "ranks x experts", order.ranks, to_string(splits.sizes()));
   order.experts = splits.size(-1) / order.ranks;
-  call.check(out_splits_offsets.sizes() == Dims{2, order.blocks()}, ErrorCode::invalid_shape,
-             fmt::format("out_splits_offsets must have shape (2, {}), got {}", order.blocks(), to_string(out_splits_offsets.sizes())));
-  call.check(order.align >= 0, ErrorCode::invalid_argument, fmt::format("major_align must be 0 or more, got {}", order.align));
+  call.check(out_splits_offsets.sizes() == Dims{2, order.blocks()}, ErrorCode::invalid_shape, "out_splits_offsets must have shape (2, {}), got {}",
+             order.blocks(), to_string(out_splits_offsets.sizes()));
+  call.check(order.align >= 0, ErrorCode::invalid_argument, "major_align must be 0 or more, got {}", order.align);
   call.check_overlap(out, in, false, -1), call.check_overlap(out_splits_offsets, splits, false, -1);
   return {.call = call, .order = order, .out = out, .out_splits_offsets = out_splits_offsets, .in = in, .splits = splits, .row = row};
 }

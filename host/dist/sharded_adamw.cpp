@@ -126,7 +126,7 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
   const GroupCalls call{kOp, s.params.group()};
   const Tensor params = flat(s.params.local()), grads = flat(s.grads.local());
   if (grad_factor.defined()) {
-    call.check(grad_factor.dtype() == DType::f32, ErrorCode::invalid_dtype, fmt::format("grad_factor must be f32, got {}", clutch::name(grad_factor.dtype())));
+    call.check(grad_factor.dtype() == DType::f32, ErrorCode::invalid_dtype, "grad_factor must be f32, got {}", clutch::name(grad_factor.dtype()));
     call.check_numel(grad_factor, 1, "grad_factor");
     call.check(grad_factor.device() == params.device(), ErrorCode::device_mismatch, "grad_factor must be on the parameters' device, got one on another");
   }
