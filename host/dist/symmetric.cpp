@@ -231,20 +231,24 @@ Expr average(const Expr& sum, int ranks) {
 namespace {
 
 /// The canonical reduction of the inputs, to all outputs. Functions are made once.
-ExprFunction reduction_of(const Reduction& r, DType traced, std::size_t outputs) {
+ExprFunction reduction_of(const FusedReduction& fused, DType traced, std::size_t outputs) {
+  const Reduction& r = fused.reduction;
   std::vector<DType> dtypes(static_cast<std::size_t>(r.ranks), traced);
   auto number = [&](std::int32_t i) {
-    const Expr x = clutch::detail::expr_input(i, traced);
+    Expr x = clutch::detail::expr_input(i, traced);
+    // As it would be stored between two launches.
+    if (fused.before) x = cast(fused.before(x), r.dtype);
     return r.op == ReduceOp::premul_sum ? x * Expr(r.factor) : x;
   };
   auto add = [&](const Expr& a, const Expr& b) { return combined(r.op, a, b); };
   Expr all = canonical_sum<Expr>(0, r.ranks, number, add);
   if (r.op == ReduceOp::avg) all = average(all, r.ranks);
+  if (fused.after) all = fused.after(cast(all, r.dtype));
   return {dtypes, std::vector<Expr>(outputs, all)};
 }
 
-void reduce_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Reduction& reduction, const Stream& stream) {
-  map_out(outputs, reduction_of(reduction, traced_dtypes({inputs.data(), 1})[0], outputs.size()), inputs, {}, stream);
+void reduce_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const FusedReduction& fused, const Stream& stream) {
+  map_out(outputs, reduction_of(fused, traced_dtypes({inputs.data(), 1})[0], outputs.size()), inputs, {}, stream);
 }
 
 }  // namespace
@@ -258,7 +262,7 @@ bool can_launch(const SymmetricImpl& memory, const Reduction* reduction, int out
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Reduction& reduction, const Stream& stream) {
+void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const FusedReduction& fused, const Stream& stream) {
   const int n = memory.group().size(), me = memory.group().rank();
   // Blocks of whole cache lines.
   const std::int64_t line = 64 / static_cast<std::int64_t>(bytes_for(self.dtype(), 1)), total = self.numel();
@@ -266,15 +270,15 @@ void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Re
   if (begin == end) return;
   std::vector<Tensor> parts;
   for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(self, r)).slice(0, begin, end));
-  reduce_all(parts, parts, reduction, stream);
+  reduce_all(parts, parts, fused, stream);
 }
 
-void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Reduction& reduction, const Stream& stream) {
+void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const FusedReduction& fused, const Stream& stream) {
   const int n = memory.group().size(), me = memory.group().rank();
   if (out.numel() == 0) return;
   std::vector<Tensor> parts;
   for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(in, r)).slice(0, me * out.numel(), (me + 1) * out.numel()));
-  reduce_all({flat(out)}, parts, reduction, stream);
+  reduce_all({flat(out)}, parts, fused, stream);
 }
 
 void launch_all_gather(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream) {
