@@ -243,7 +243,7 @@ struct GroupCalls {
   }
   /// The call becomes a launch between two meetings.
   void launch_by(CallPlan& plan, const SymmetricImpl& memory, const Tensor& shared, std::function<void(const Stream&)> launch) const {
-    plan.header.symmetric = memory.id(), plan.header.place = shared.byte_offset();
+    plan.header.symmetric = memory.id(), plan.header.place = memory.place_of(shared);
     plan.launch = std::move(launch);
   }
 

@@ -27,6 +27,8 @@ class SymmetricImpl {
   bool is_direct(int rank) const { return direct_[static_cast<std::size_t>(rank)]; }
   bool all_direct() const { return all_direct_; }
   const Tensor& part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  /// The byte of the own part at which a view of it begins.
+  std::uint64_t place_of(const Tensor& own) const;
   /// The elements of a rank's part that this tensor, a view of the own one, has here.
   Tensor same_view(const Tensor& own, int rank) const;
   /// The counter that `from` has at `at`, as a tensor.
