@@ -103,8 +103,9 @@ struct CallPlan {
   std::shared_ptr<const Schedule> schedule;  ///< none of barriers and splits
   HostMemory shape;                          ///< without memory
   std::optional<Reducer> reducer;
-  bool wide = false;  ///< sums are sent in the wide type
-  bool lays = false;  ///< the numbers are laid on the board, in the place of a schedule
+  bool wide = false;   ///< sums are sent in the wide type
+  bool lays = false;   ///< the numbers are laid on the board, in the place of a schedule
+  bool reads = false;  ///< of a call that `lays`: where its numbers are is laid there, and the others read them
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;
   bool one_memory = false;

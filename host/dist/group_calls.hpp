@@ -155,6 +155,13 @@ struct GroupCalls {
     return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
   }
 
+  /// True for a copy of so many bytes that ranks read it where it is.
+  bool reads(const CallPlan& plan) const {
+    const CallKind kind = plan.header.kind;
+    const bool is_copy =
+        kind == CallKind::all_gather || kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
+    return is_copy && impl().reads_peers() && bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers;
+  }
   /// True where the board does the call, as it does those of few bytes.
   bool lays(const CallPlan& plan, Algorithm algorithm) const {
     if (algorithm != Algorithm::automatic && algorithm != Algorithm::board) return false;
@@ -168,12 +175,12 @@ struct GroupCalls {
     check((has_board && is_even) || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
           "Algorithm::board must have a call of a group of one host whose ranks have equal numbers of rows, got {}",
           has_board ? "one of different numbers" : "ranks of several hosts");
-    return has_board && is_even && (is_small || impl().size() <= kFewRanks || algorithm == Algorithm::board);
+    return has_board && is_even && (is_small || impl().size() <= kFewRanks || reads(plan) || algorithm == Algorithm::board);
   }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();
     if (lays(plan, algorithm)) {
-      plan.lays = true, plan.shape.block = shape.block;
+      plan.lays = true, plan.reads = reads(plan), plan.shape.block = shape.block;
       plan.header.method = Method::board, plan.header.root = shape.root;
       return;
     }

@@ -60,7 +60,8 @@ enum class Algorithm : std::uint8_t {
   halving,    ///< all_reduce of a power of two of ranks
   ring,       ///< all_reduce with Order::any
   /// each rank lays its numbers, 64 KiB at a time, into memory that the ranks of a host share, and reads those of all;
-  /// not where ranks have different numbers of rows
+  /// copies of more bytes it reads out of the others' own memory, where the system allows it. Not where ranks have
+  /// different numbers of rows
   board,
   /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory
   kernel,
