@@ -3,7 +3,7 @@
 clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/moe_test.cpp dist/symmetric_test.cpp dist/training_test.cpp
   $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_dist PRIVATE MPI::MPI_C)
-clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
+clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp dist/fully_shard_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_sharded PRIVATE MPI::MPI_C)
 clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" TIMEOUT 300)
 target_link_libraries(test_sharded_attention PRIVATE MPI::MPI_C)
