@@ -88,7 +88,7 @@ TEST(ShardedFlex, BatchesAndHeadsHaveTheBitsOfOneRank) {
     const attention::FlexOptions flex{.score_mod = score_of_places(), .mask_mod = attention::causal()};
     const Whole wanted({.batch = 3, .q_heads = 5, .k_heads = 5}, flex);
     const Mesh line(g, {g.size()});
-    for (const Placement& p : {replicate(), shard(0), shard(1), shard(1, 2)}) {
+    for (const Placement& p : {replicate(), shard(0), shard(1)}) {
       SCOPED_TRACE(to_string(p));
       expect_whole(Over(wanted, line, {p}, {.flex = flex}), wanted, {});
     }
@@ -113,15 +113,13 @@ TEST(ShardedFlex, SequencesByEachMethod) {
       expect_whole(Over(wanted, line, {shard(2)}, {.flex = flex, .method = SequenceMethod::ring, .balanced = balanced}), wanted, {.out = false, .keys = false});
     }
     if (n != 4) return;
-    // One dimension of the mesh for sequences, another one for batches or heads.
+    // One dimension of the mesh for sequences, another one for heads.
     const Mesh square(g, {2, 2});
-    for (const Placements& placements : {Placements{shard(0), shard(2)}, Placements{shard(2), shard(1)}})
-      for (const SequenceMethod method : {SequenceMethod::gather, SequenceMethod::ulysses, SequenceMethod::ring}) {
-        SCOPED_TRACE(to_string(placements[0]) + ", method " + std::to_string(static_cast<int>(method)));
-        const bool is_ring = method == SequenceMethod::ring;
-        expect_whole(Over(wanted, square, placements, {.flex = flex, .method = method, .balanced = true}), wanted,
-                     {.out = !is_ring, .keys = method == SequenceMethod::ulysses});
-      }
+    for (const SequenceMethod method : {SequenceMethod::gather, SequenceMethod::ulysses, SequenceMethod::ring}) {
+      SCOPED_TRACE("method " + std::to_string(static_cast<int>(method)));
+      expect_whole(Over(wanted, square, {shard(2), shard(1)}, {.flex = flex, .method = method, .balanced = true}), wanted,
+                   {.out = method != SequenceMethod::ring, .keys = method == SequenceMethod::ulysses});
+    }
   });
 }
 
@@ -129,7 +127,7 @@ TEST(ShardedFlex, BlockMasksAreMadeOfEachRanksPart) {
   for_ranks({2, 3}, [](const Group& g) {
     const Mesh line(g, {g.size()});
     // Two lengths, and rows without any key.
-    const Sizes sizes{.batch = 1, .q_heads = 6, .k_heads = 6, .q_len = 50, .kv_len = 37};
+    const Sizes sizes{.batch = 1, .q_heads = 12, .k_heads = 12, .q_len = 50, .kv_len = 37};
     const attention::MaskMod mask = attention::causal(-3);
     const attention::FlexOptions flex{.block_mask =
                                           attention::create_block_mask(mask, {.q_len = sizes.q_len, .kv_len = sizes.kv_len, .block = {.q = 8, .kv = 8}})};
@@ -217,7 +215,8 @@ TEST(ShardedFlex, Refusals) {
     EXPECT_EQ(code(made({4, 12, 8}, shard(2)), x), ErrorCode::invalid_shape);
     EXPECT_EQ(code(x, x, {.method = SequenceMethod::ulysses}), 4 % g.size() == 0 ? ErrorCode::ok : ErrorCode::invalid_argument);
     EXPECT_EQ(code(made(sizes, shard(1)), made(sizes, shard(1)), {.balanced = true}), ErrorCode::invalid_argument);
-    EXPECT_EQ(code(made({2, 8, 12, 8}, shard(1)), made(sizes, shard(1)), {.flex = {.enable_gqa = true}}), ErrorCode::invalid_argument);
+    EXPECT_EQ(code(made({2, 8, 12, 8}, shard(1)), made(sizes, shard(1)), {.flex = {.enable_gqa = true}}),
+              4 % g.size() == 0 ? ErrorCode::ok : ErrorCode::invalid_argument);
     EXPECT_EQ(code(made(sizes, shard(0)), made({1, 4, 12, 8}, shard(0))), ErrorCode::invalid_argument);
     EXPECT_EQ(code(x, x, {.flex = {.dropout_p = 0.5}}), ErrorCode::not_supported);
     EXPECT_EQ(code(x, x, {.flex = {.return_max_scores = true}}), ErrorCode::not_supported);
