@@ -45,15 +45,12 @@ std::vector<std::int64_t> part_sizes(std::int64_t size, std::int64_t n, int spli
   return sizes;
 }
 
-namespace {
-
 std::int64_t length(const Ranges& ranges) {
   std::int64_t sum = 0;
   for (const Range& r : ranges) sum += r.end - r.begin;
   return sum;
 }
 
-/// The entries from number `begin` to number `end` of those that the ranges have.
 void append(Ranges& to, const Ranges& of, std::int64_t begin, std::int64_t end) {
   std::int64_t at = 0;
   for (const Range& r : of) {
@@ -66,6 +63,8 @@ void append(Ranges& to, const Ranges& of, std::int64_t begin, std::int64_t end) 
       to.push_back({first, last});
   }
 }
+
+namespace {
 
 Ranges part_of(const Ranges& ranges, std::int64_t n, int split_factor, std::int64_t coordinate) {
   const std::vector<std::int64_t> chunks = chunk_sizes(length(ranges), n, split_factor);

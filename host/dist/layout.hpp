@@ -12,6 +12,9 @@ struct Range {
   std::int64_t begin, end;
 };
 using Ranges = std::vector<Range>;
+std::int64_t length(const Ranges& ranges);
+/// Adds the entries from number `begin` to number `end` of those that the ranges have.
+void append(Ranges& to, const Ranges& of, std::int64_t begin, std::int64_t end);
 
 /// Entries of each of so many parts, by the rule of torch.chunk.
 std::vector<std::int64_t> chunk_sizes(std::int64_t size, std::int64_t parts);

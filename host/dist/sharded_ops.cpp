@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group_calls.hpp"
 #include "dist/layout.hpp"
+#include "dist/sharded_checks.hpp"
 
 #include <clutch/dist/ops.hpp>
 #include <clutch/ops/cat.hpp>
@@ -15,8 +16,6 @@ namespace clutch { inline namespace v0 { namespace dist {
 namespace {
 
 using namespace detail;
-
-[[noreturn]] void refuse(const char* op, const std::string& why) { throw Error(ErrorCode::invalid_argument, op, why); }
 
 /// An operand, and of each of its dimensions a number that says which of the op's it is; kBroadcast: one entry for all.
 constexpr int kBroadcast = -1;
@@ -33,10 +32,6 @@ struct Operand {
 
 /// In which operands an op is linear: in none, in each while the others stay, or in all at once.
 enum class Linear : std::uint8_t { none, each, together };
-
-void check_mesh(const char* op, const Mesh& mesh, const Sharded& x) {
-  if (!(x.mesh() == mesh)) refuse(op, "the tensors must be of one mesh, got several");
-}
 
 /// The result's placements: shards of a dimension that only operands have leave sums of parts.
 std::vector<Placement> placements_of(const char* op, std::span<const Operand> operands, std::span<const int> result, Linear linear) {
@@ -277,10 +272,6 @@ Tensor local_of(const Sharded& x) { return x.empty() ? Tensor() : x.local(); }
 Tensor whole_sums(const Tensor& sums, const Sharded& x, const NormRows& rows, const CallOptions& call) {
   for (const int k : rows.cut) x.mesh().group(k).all_reduce_(sums, {.stream = call.stream, .async = call.async, .timeout = call.timeout, .where = call.where});
   return sums;
-}
-
-void check_async(const char* op, const CallOptions& call) {
-  if (call.async) refuse(op, "async must be false, since the result is used in a stream's order, got true");
 }
 
 DType sum_dtype(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
