@@ -23,11 +23,12 @@ GroupImpl::GroupImpl(std::shared_ptr<Transport> transport, GroupFacts facts)
       facts_(std::move(facts)),
       flight_group_(facts_.flight ? facts_.flight->add_group(facts_.path, facts_.name, facts_.global_ranks) : 0),
       timeout_(facts_.timeout),
+      machine_(facts_.machine),
       of_pairs_(static_cast<std::size_t>(transport_->size())) {}
 
 std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name) {
   GroupFacts facts = facts_;
-  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.global_ranks.clear();
+  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.machine = machine(), facts.global_ranks.clear();
   for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
   auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
   group->connect();
@@ -161,6 +162,14 @@ int GroupImpl::same_subgroups(std::uint64_t ranks) {
   return subgroups_[ranks]++;
 }
 
+std::shared_ptr<const Machine> GroupImpl::machine() const {
+  const std::lock_guard lock(mutex_);
+  return machine_;
+}
+void GroupImpl::set_machine(const Machine& machine) {
+  const std::lock_guard lock(mutex_);
+  machine_ = std::make_shared<const Machine>(machine);
+}
 Timeout GroupImpl::timeout() const {
   const std::lock_guard lock(mutex_);
   return timeout_;

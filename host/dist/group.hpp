@@ -9,6 +9,8 @@
 #include "dist/progress.hpp"
 #include "dist/transport.hpp"
 
+#include <clutch/dist/model.hpp>
+
 #include <atomic>
 #include <deque>
 #include <map>
@@ -31,6 +33,7 @@ struct GroupFacts {
   bool apart = false;              ///< ranks have nothing but messages
   std::shared_ptr<Flight> flight;  ///< null without a recorder
   std::shared_ptr<Peers> peers;    ///< of the world; null where they are threads
+  std::shared_ptr<const Machine> machine = {};
 };
 
 class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
@@ -65,6 +68,9 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   int same_subgroups(std::uint64_t ranks);
   const std::vector<int>& global_ranks() const { return facts_.global_ranks; }
 
+  /// By which Algorithm::automatic chooses, the same on all ranks; null: by fixed numbers.
+  std::shared_ptr<const Machine> machine() const;
+  void set_machine(const Machine& machine);
   Timeout timeout() const;
   /// The call's own, or the group's.
   Timeout timeout_of(const CallPlan& plan) const { return plan.timeout.count() > 0 ? plan.timeout : timeout(); }
@@ -133,6 +139,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   const std::uint32_t flight_group_;
   mutable std::mutex mutex_;
   Timeout timeout_;
+  std::shared_ptr<const Machine> machine_;
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::uint32_t tickets_ = 0;
   std::vector<std::uint64_t> of_pairs_;

@@ -2,6 +2,7 @@
 // Schedules of collectives: what each rank ends with, in which order sums are made, what is sent, that nobody waits for ever, and what a simulated clock says.
 #include "dist/schedule.hpp"
 #include "dist/execute.hpp"
+#include "dist/model.hpp"
 #include "dist/simulate.hpp"
 #include "dist/thread_transport.hpp"
 
@@ -300,6 +301,33 @@ TEST(Schedules, TheClockSaysWhatTheFormulasSay) {
     EXPECT_NEAR(last(Method::direct, kBytes / static_cast<std::size_t>(n)), 2 * (a + (n - 1) * part * b) + (n - 1) * part * g, 1e-6 * s) << n;
     EXPECT_NEAR(last(Method::one_shot, kBytes), a + (n - 1) * s * b + (n - 1) * s * g, 1e-6 * s) << n;
   }
+}
+
+TEST(Schedules, EffortsAreWhatTheClockSays) {
+  constexpr std::size_t kBytes = 1 << 10;
+  for (const int ranks : {1, 2, 3, 4, 5, 8, 13, 16, 33, 64})
+    for_each_problem(ranks, [&](const Problem& p) {
+      const std::vector<Schedule> all = all_of(p);
+      auto last = [&](const LinkModel& link) {
+        const std::vector<double> ends = simulate(all, kBytes, link);
+        return *std::max_element(ends.begin(), ends.end());
+      };
+      // A schedule's blocks are the bytes, or a share of them.
+      const bool is_whole = p.collective == Collective::all_reduce || p.collective == Collective::reduce || p.collective == Collective::broadcast;
+      const double bytes = kBytes * static_cast<double>(is_whole ? all[0].blocks : ranks);
+      const Effort effort = effort_of(p, bytes);
+      // Trees that are not full are counted as full ones, and who adds most in one need not be who ends last.
+      const bool is_full =
+          std::has_single_bit(static_cast<unsigned>(ranks)) || p.method == Method::direct || p.method == Method::one_shot || p.method == Method::ring;
+      const double high = is_full ? 0 : 2;
+      auto expect = [&](double clock, double counted, double allowed, const char* what) {
+        EXPECT_LE(clock, counted + 1e-6 * bytes) << what << " of " << say(p);
+        EXPECT_GE(clock + allowed + 1e-6 * bytes, counted) << what << " of " << say(p);
+      };
+      expect(last({.latency_us = 1}), effort.rounds, high, "rounds");
+      expect(last({.us_per_byte = 1}), effort.moved, high * bytes, "bytes");
+      expect(last({.us_per_byte_add = 1}), effort.added, bytes, "sums");
+    });
 }
 
 TEST(Schedules, ALateRankMakesThoseWaitWhoNeedIt) {
