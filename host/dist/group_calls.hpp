@@ -110,6 +110,7 @@ struct GroupCalls {
   /// A plan whose blocks have whole bytes.
   std::shared_ptr<CallPlan> plan(CallKind kind, const Tensor& some, const CallOptions& options) const {
     check_usable();
+    if (impl().simulated() != nullptr) impl().simulated()->check_is_there();
     auto plan = std::make_shared<CallPlan>();
     plan->op = op, plan->timeout = options.timeout;
     check(options.timeout.count() >= 0, ErrorCode::invalid_argument, "timeout must not be negative, got {} ms", options.timeout.count());
@@ -133,15 +134,13 @@ struct GroupCalls {
     const CallKind kind = plan.header.kind;
     const bool is_even = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_gather ||
                          kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
-    const bool has_board = impl().board() != nullptr;
+    const bool has_board = impl().is_one_host();
     check((has_board && is_even) || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
           "Algorithm::board must have a call of a group of one host whose ranks have equal numbers of rows, got {}",
           has_board ? "one of different numbers" : "ranks of several hosts");
     return has_board && is_even;
   }
-  Ways ways(bool board, Order order) const {
-    return {.ranks = impl().size(), .one_host = impl().board() != nullptr, .board = board, .ring = order == Order::any};
-  }
+  Ways ways(bool board, Order order) const { return {.ranks = impl().size(), .one_host = impl().is_one_host(), .board = board, .ring = order == Order::any}; }
   /// How messages, or the board, do the call. The same on all ranks, as all that it depends on is.
   Method method_for(const CallPlan& plan, Collective collective, std::uint64_t bytes, Algorithm algorithm, Order order) const {
     const bool board = may_lay(plan, algorithm);
@@ -205,7 +204,7 @@ struct GroupCalls {
     const auto machine = impl().machine();
     if (!machine || !machine->kernel.known) return bytes >= kLeastBytes;
     const auto all = static_cast<double>(bytes);
-    const std::optional<Choice> other = fastest(*machine, collective, ways(impl().board() != nullptr, Order::canonical), all);
+    const std::optional<Choice> other = fastest(*machine, collective, ways(impl().is_one_host(), Order::canonical), all);
     return !other || kernel_us(*machine, collective, impl().size(), all) < other->us;
   }
   /// The memory whose kernels do the call: that of `shared`, where they are the fastest way or asked for. `other`: the tensor that need not be there.
@@ -258,7 +257,7 @@ struct GroupCalls {
       const Tensor dense_in = in.defined() ? in.contiguous(stream) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
-      plan->one_memory = is_one;
+      plan->one_memory = is_one, plan->async = options.async || batch != nullptr;
       plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
       state->stream = stream;
@@ -290,7 +289,7 @@ struct GroupCalls {
         cl_command_queue queue = interop::queue(stream);
         const auto link = std::make_shared<DeviceLink>(queue, g.beside(queue), true);
         const std::shared_ptr<Task> call = start(link, std::span(places).first(count));
-        if (GroupImpl::hurry(*call, std::max(plan->input_bytes, plan->output_bytes))) return Work(state);
+        if (g.hurry(*call, std::max(plan->input_bytes, plan->output_bytes))) return Work(state);
         list_tensors();
         Encoder(stream, op)
             .opaque(

@@ -43,10 +43,10 @@ struct Probe {
 class Probes {
  public:
   Probes(const Group& group, std::int64_t most) : group_(group), n_(group.size()), in_(zeros({most * n_})), out_(zeros({most * n_})) {
-    if (group_.impl()->board() != nullptr) {
+    const bool one_host = group_.impl()->is_one_host();
+    if (one_host) {
       add_all(&Machine::board, Algorithm::board, in_, out_, [n = n_](Collective c, double bytes) { return board_effort(c, n, bytes); });
     }
-    const bool one_host = group_.impl()->board() != nullptr;
     const auto messages = one_host ? &Machine::messages : &Machine::network;
     auto effort_by = [n = n_, one_host](Method method) {
       return [=](Collective c, double bytes) { return message_effort({.collective = c, .ranks = n, .root = 0, .method = method}, one_host, bytes); };
@@ -172,7 +172,7 @@ Machine measure(const Group& group) {
       if (all.back() > kMostUs) break;
     }
     const std::vector<double> host = largest(group, host_times(group, stream));
-    Machine machine{.ranks = n, .ranks_of_host = group.impl()->board() != nullptr ? n : 1, .launch_us = host[1], .host_us_per_byte = host[0] / n};
+    Machine machine{.ranks = n, .ranks_of_host = group.impl()->is_one_host() ? n : 1, .launch_us = host[1], .host_us_per_byte = host[0] / n};
     for (auto way : {&Machine::board, &Machine::kernel, &Machine::messages, &Machine::network}) {
       std::vector<Timed> calls;
       for (const Probe& probe : probes.all())

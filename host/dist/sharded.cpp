@@ -133,7 +133,7 @@ double us_of(const Layout& layout, const Mesh& mesh, const Redistribution::Chang
   const std::int64_t n = group.size(), local = numel(layout.local_sizes(mesh.coordinate()));
   const auto bytes = static_cast<double>(bytes_for(dtype, static_cast<std::uint64_t>(local * (step.from.is_shard() && step.to.is_replicate() ? n : 1))));
   const bool is_even = collective == Collective::all_reduce || local % n == 0;
-  const bool has_board = group.board() != nullptr;
+  const bool has_board = group.is_one_host();
   const std::optional<Choice> choice =
       fastest(*machine, collective, {.ranks = static_cast<int>(n), .one_host = has_board, .board = has_board && is_even}, bytes);
   return choice ? choice->us : 0;
