@@ -44,6 +44,16 @@ void join(const std::shared_ptr<CallState>& all, const std::vector<Work>& calls)
     });
 }
 
+/// Of simulated ranks: who waits for all of them waits for each.
+void note_calls(CallState& all, const std::vector<Work>& calls) {
+  all.deeds.clear();
+  for (const Work& call : calls) {
+    const CallState& state = *CallState::of(call);
+    all.simulated = state.simulated;
+    all.deeds.insert(all.deeds.end(), state.deeds.begin(), state.deeds.end());
+  }
+}
+
 }  // namespace
 
 Work BatchState::end() {
@@ -70,7 +80,7 @@ Work BatchState::end() {
   for (const BatchCall& call : calls) works.emplace_back(call.state);
   const auto all = std::make_shared<CallState>();
   all->stream = stream;
-  auto task = [starts, works, all, inputs_in_all = inputs.size(), group = group.impl()](void* queue, std::span<const Encoder::Place> given) {
+  auto task = [starts, works, all, is_async = async, inputs_in_all = inputs.size(), group = group.impl()](void* queue, std::span<const Encoder::Place> given) {
     auto* const of = static_cast<cl_command_queue>(queue);
     const auto place = std::make_shared<DeviceLink>(of, group->beside(of), false);
     // Once more at each replay.
@@ -84,6 +94,8 @@ Work BatchState::end() {
       for (const std::size_t bytes : call.output_bytes) places.push_back({static_cast<cl_mem>(given[output].mem), given[output].offset, bytes}), ++output;
       Progress::instance().add(call.start(DeviceLink::at_place_of(*place), places));
     }
+    note_calls(*all, works);
+    if (!is_async) all->note_wait();
     place->end();
   };
   Encoder(stream, "dist::Batch").opaque(task, inputs, outputs, fmt::format("{} calls", calls.size()));
@@ -97,6 +109,7 @@ Work joined(const std::vector<Work>& calls) {
   const auto all = std::make_shared<CallState>();
   const CallState& last = *CallState::of(calls.back());
   all->stream = last.stream, all->event = last.event, all->sequence = last.sequence;
+  note_calls(*all, calls);
   join(all, calls);
   return Work(all);
 }

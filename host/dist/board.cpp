@@ -2,6 +2,9 @@
 #include "dist/board.hpp"
 
 #include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -69,13 +72,14 @@ void Board::end(std::uint64_t meeting) {
 }
 
 std::vector<std::shared_ptr<Board>> thread_boards(int ranks) {
-  struct Line {
-    alignas(kLine) std::byte bytes[kLine];
-  };
-  const std::size_t n = static_cast<std::size_t>(ranks), lines = (Board::bytes() + kLine - 1) / kLine;
-  const std::shared_ptr<Line[]> memory(new Line[n * lines]{});
+  // Zeros of the system, which take memory where they are written to alone: many ranks lay few numbers.
+  static_assert(kSlot % kLine == 0);
+  std::size_t bytes = static_cast<std::size_t>(ranks) * Board::bytes() + kLine;
+  const std::shared_ptr<void> memory(std::calloc(1, bytes), std::free);
+  void* begin = memory.get();
+  if (begin == nullptr || std::align(kLine, bytes - kLine, begin, bytes) == nullptr) throw std::bad_alloc();
   std::vector<std::span<std::byte>> parts;
-  for (std::size_t r = 0; r < n; ++r) parts.push_back({memory[r * lines].bytes, Board::bytes()});
+  for (int r = 0; r < ranks; ++r) parts.push_back({static_cast<std::byte*>(begin) + static_cast<std::size_t>(r) * Board::bytes(), Board::bytes()});
   std::vector<std::shared_ptr<Board>> boards;
   for (int r = 0; r < ranks; ++r) boards.push_back(std::make_shared<Board>(parts, memory, r));
   return boards;

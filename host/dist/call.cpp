@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/call.hpp"
 #include "dist/flight_image.hpp"
+#include "dist/simulation.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -16,9 +17,7 @@ std::string_view name(ReduceOp op) noexcept { return detail::name(static_cast<de
 
 namespace detail {
 
-namespace {
-
-std::string_view name_of(CallKind kind) {
+std::string_view name_of(CallKind kind) noexcept {
   switch (kind) {
     case CallKind::all_reduce: return "all_reduce";
     case CallKind::reduce: return "reduce";
@@ -43,6 +42,8 @@ std::string_view name_of(CallKind kind) {
   }
   return "unknown call";
 }
+
+namespace {
 
 std::string_view name_of(Method method) {
   switch (method) {
@@ -95,6 +96,10 @@ bool CallHeader::agrees(const CallHeader& o) const {
   return magic == o.magic && broken == 0 && o.broken == 0 && (kind == o.kind || is_pair) && dtype == o.dtype && op == o.op && method == o.method &&
          elements == o.elements && rows == o.rows && symmetric == o.symmetric && place == o.place && factor == o.factor && functions == o.functions &&
          root == o.root && (is_pair || sequence == o.sequence);
+}
+
+void CallState::note_wait() const {
+  if (simulated) simulated->wait(deeds);
 }
 
 void CallState::end(Work::Status how, std::optional<Error> why) {

@@ -43,6 +43,9 @@ enum class CallKind : std::uint8_t {
   receive,
 };
 bool reduces(CallKind kind) noexcept;
+std::string_view name_of(CallKind kind) noexcept;
+
+class SimulatedRank;
 
 /// What ranks tell each other of a call before its numbers move. It goes between machines of one kind as it is.
 struct CallHeader {
@@ -88,7 +91,12 @@ struct CallState {
   Stream stream;
   Event event;
   std::vector<Stream> waiting;
+  // Where the rank is simulated: what it writes down, and the calls that this one is there.
+  std::shared_ptr<SimulatedRank> simulated;
+  std::vector<std::size_t> deeds;
 
+  /// Somebody waits for it.
+  void note_wait() const;
   bool has_ended() const { return status != Work::Status::waiting && status != Work::Status::running; }
   void end(Work::Status how, std::optional<Error> why);
   void begin_again();
@@ -106,6 +114,7 @@ struct CallPlan {
   bool wide = false;   ///< sums are sent in the wide type
   bool lays = false;   ///< the numbers are laid on the board, in the place of a schedule
   bool reads = false;  ///< of a call that `lays`: where its numbers are is laid there, and the others read them
+  bool async = false;
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;
   bool one_memory = false;

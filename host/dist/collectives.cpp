@@ -63,7 +63,7 @@ Work Group::all_reduce_out(const Tensor& out, const Tensor& in, const ReduceOpti
   const ElementFunctions functions = call.functions_of(*plan, options, in);
   const FusedReduction fused{.reduction = plan->reducer->reduction(), .before = options.map_before, .after = options.map_after};
   const bool can_be_one = begin_alike(out, in) && functions.are_pointwise();
-  if (const auto memory = can_be_one ? call.memory_of(in, in, options.algorithm, &fused.reduction, call.impl().size()) : nullptr) {
+  if (const auto memory = can_be_one ? call.memory_of(Collective::all_reduce, in, in, options.algorithm, &fused.reduction, call.impl().size()) : nullptr) {
     call.launch_by(*plan, *memory, in, [memory, in, fused](const Stream& s) { launch_all_reduce(*memory, in, fused, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
@@ -103,7 +103,7 @@ Work Group::reduce_scatter_out(const Tensor& out, const Tensor& in, const Reduce
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
   const ElementFunctions functions = call.functions_of(*plan, options, in);
   const FusedReduction fused{.reduction = plan->reducer->reduction(), .before = options.map_before, .after = options.map_after};
-  if (const auto memory = functions.are_pointwise() ? call.memory_of(in, out, options.algorithm, &fused.reduction, 1) : nullptr) {
+  if (const auto memory = functions.are_pointwise() ? call.memory_of(Collective::reduce_scatter, in, out, options.algorithm, &fused.reduction, 1) : nullptr) {
     call.launch_by(*plan, *memory, in, [memory, out, in, fused](const Stream& s) { launch_reduce_scatter(*memory, out, in, fused, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
@@ -119,7 +119,7 @@ Work Group::all_gather_out(const Tensor& out, const Tensor& in, const CallOption
   const auto plan = call.plan(CallKind::all_gather, in, options);
   plan->header.elements = static_cast<std::uint64_t>(out.numel());
   const std::size_t block = call.units(in, in.numel());
-  if (const auto memory = call.memory_of(out, in, options.algorithm, nullptr, 1)) {
+  if (const auto memory = call.memory_of(Collective::all_gather, out, in, options.algorithm, nullptr, 1)) {
     call.launch_by(*plan, *memory, out, [memory, out, in](const Stream& s) { launch_all_gather(*memory, out, in, s); });
     return call.run(plan, out, in, options);
   }
@@ -160,7 +160,7 @@ Work Group::broadcast_(const Tensor& self, int root, const CallOptions& options)
   call.check_rank(root, "root"), call.check_tensor(self, "the tensor");
   const auto plan = call.plan(CallKind::broadcast, self, options);
   plan->header.elements = static_cast<std::uint64_t>(self.numel());
-  if (const auto memory = call.memory_of(self, self, options.algorithm, nullptr, 1)) {
+  if (const auto memory = call.memory_of(Collective::broadcast, self, self, options.algorithm, nullptr, 1)) {
     plan->header.root = root;
     call.launch_by(*plan, *memory, self, [memory, self, root](const Stream& s) { launch_broadcast(*memory, self, root, s); });
     return call.run(plan, self, self, options);
@@ -181,7 +181,7 @@ Work Group::all_to_all_out(const Tensor& out, const Tensor& in, const CallOption
   const std::size_t block = call.units(in, in.numel() / n);
   // What comes would overwrite what goes.
   const bool is_one = begin_alike(out, in) && n > 1;
-  if (const auto memory = is_one ? nullptr : call.memory_of(out, in, options.algorithm, nullptr, 1)) {
+  if (const auto memory = is_one ? nullptr : call.memory_of(Collective::all_to_all, out, in, options.algorithm, nullptr, 1)) {
     call.launch_by(*plan, *memory, out, [memory, out, in](const Stream& s) { launch_all_to_all(*memory, out, in, s); });
     return call.run(plan, out, in, options);
   }

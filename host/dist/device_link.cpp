@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <type_traits>
 #include <utility>
@@ -55,8 +56,6 @@ bool computes_in_place(cl_context context, cl_device_id device, cl_command_queue
   if (clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr) != CL_SUCCESS || (type & CL_DEVICE_TYPE_CPU) == 0) return false;
   constexpr std::size_t kBytes = 4096;
   alignas(kBytes) static std::array<std::uint32_t, 2 * kBytes / sizeof(std::uint32_t)> lent;
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
   cl_int status = CL_SUCCESS;
   const ClOwned<cl_mem> mem(clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, 2 * kBytes, lent.data(), &status));
   if (status != CL_SUCCESS) return false;
@@ -77,7 +76,13 @@ DeviceLink::Beside DeviceLink::beside(cl_command_queue queue) {
   Beside result;
   result.maps.reset(clCreateCommandQueue(of.context, of.device, 0, &status));
   check_cl(status, "clCreateCommandQueue");
-  result.in_place = computes_in_place(of.context, of.device, result.maps.get());
+  // Each device is tried once: there may be many groups.
+  static std::mutex mutex;
+  static std::map<cl_device_id, bool> tried;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = tried.try_emplace(of.device);
+  if (is_new) at->second = computes_in_place(of.context, of.device, result.maps.get());
+  result.in_place = at->second;
   return result;
 }
 

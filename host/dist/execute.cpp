@@ -2,6 +2,7 @@
 #include "dist/execute.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -11,14 +12,22 @@ namespace {
 
 /// Blocks of a room from a place on, as far as they are there.
 template <class Byte>
-std::span<Byte> part(std::span<Byte> room, const std::vector<std::size_t>& begins, std::size_t block, std::size_t element, Place at, std::int32_t blocks) {
-  const auto first = static_cast<std::size_t>(at.block), last = first + static_cast<std::size_t>(blocks);
-  const std::size_t begin = std::min((begins.empty() ? first * block : begins[first]) * element, room.size());
-  const std::size_t end = std::min((begins.empty() ? last * block : begins[last]) * element, room.size());
-  return room.subspan(begin, end - begin);
+std::span<Byte> part(const HostMemory& shape, std::span<Byte> room, Place at, std::int32_t blocks) {
+  const ByteRange range = range_of(shape, room.size(), at, blocks);
+  return room.subspan(range.begin, range.end - range.begin);
 }
 
 }  // namespace
+
+ByteRange range_of(const HostMemory& shape, std::size_t room, Place at, std::int32_t blocks) {
+  static const std::vector<std::size_t> kEven;
+  const std::vector<std::size_t>& begins = at.room == Room::input ? shape.input_begins : at.room == Room::output ? shape.output_begins : kEven;
+  auto begin_of = [&](std::int32_t i) {
+    const auto block = static_cast<std::size_t>(i);
+    return std::min((begins.empty() ? block * shape.block : begins[block]) * shape.element, room);
+  };
+  return {begin_of(at.block), begin_of(at.block + blocks)};
+}
 
 std::size_t block_of(std::size_t total, std::int32_t blocks) {
   const auto n = static_cast<std::size_t>(blocks);
@@ -49,14 +58,14 @@ Execution::Execution(std::shared_ptr<const Schedule> schedule, HostMemory memory
 }
 
 std::span<std::byte> Execution::write(Place at, std::int32_t blocks) {
-  if (at.room == Room::output) return part(memory_.output, memory_.output_begins, memory_.block, memory_.element, at, blocks);
-  return part(std::span(scratch_.get(), scratch_bytes_), {}, memory_.block, memory_.element, at, blocks);
+  if (at.room == Room::output) return part(memory_, memory_.output, at, blocks);
+  return part(memory_, std::span(scratch_.get(), scratch_bytes_), at, blocks);
 }
 
 std::span<const std::byte> Execution::read(Place at, std::int32_t blocks) const {
-  if (at.room == Room::input) return part(memory_.input, memory_.input_begins, memory_.block, memory_.element, at, blocks);
-  if (at.room == Room::output) return part(std::span<const std::byte>(memory_.output), memory_.output_begins, memory_.block, memory_.element, at, blocks);
-  return part(std::span<const std::byte>(scratch_.get(), scratch_bytes_), {}, memory_.block, memory_.element, at, blocks);
+  if (at.room == Room::input) return part(memory_, memory_.input, at, blocks);
+  if (at.room == Room::output) return part(memory_, std::span<const std::byte>(memory_.output), at, blocks);
+  return part(memory_, std::span<const std::byte>(scratch_.get(), scratch_bytes_), at, blocks);
 }
 
 void Execution::begin_round() {
@@ -79,13 +88,15 @@ void Execution::end_round() {
       if (bytes > 0 && to.data() != from.data()) std::memmove(to.data(), from.data(), bytes);
       continue;
     }
-    std::vector<const std::byte*> parts;
+    std::array<const std::byte*, 2> two{};
+    std::vector<const std::byte*> many;
     if (is_sum) {
       for (std::int32_t i = 0; i < step.blocks; ++i)
-        parts.push_back(i == step.peer ? read(step.with, 1).data() : read({step.from.room, step.from.block + i}, 1).data());
+        many.push_back(i == step.peer ? read(step.with, 1).data() : read({step.from.room, step.from.block + i}, 1).data());
     } else {
-      parts = {from.data(), read(step.with, step.blocks).data()};
+      two = {from.data(), read(step.with, step.blocks).data()};
     }
+    const std::span<const std::byte* const> parts = is_sum ? std::span<const std::byte* const>(many) : two;
     // Of sums the result's block is the shortest, as it is the one that the caller cut.
     std::size_t bytes = to.size();
     if (!is_sum) bytes = std::min({bytes, from.size(), read(step.with, step.blocks).size()});

@@ -40,6 +40,12 @@ class ScratchMemory {
   std::vector<Kept> kept_;
 };
 
+/// Where blocks of a room of so many bytes begin and end, as far as they are there.
+struct ByteRange {
+  std::size_t begin, end;
+};
+ByteRange range_of(const HostMemory& shape, std::size_t room, Place at, std::int32_t blocks);
+
 /// Elements of a block where `total` elements are cut into `blocks`.
 std::size_t block_of(std::size_t total, std::int32_t blocks);
 

@@ -19,16 +19,27 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 GroupImpl::GroupImpl(std::shared_ptr<Transport> transport, GroupFacts facts)
     : transport_(std::move(transport)),
-      meeting_(std::make_shared<const Schedule>(
-          schedule_of({.collective = Collective::all_gather, .ranks = transport_->size(), .root = 0, .method = Method::direct}, transport_->rank()))),
       facts_(std::move(facts)),
       flight_group_(facts_.flight ? facts_.flight->add_group(facts_.path, facts_.name, facts_.global_ranks) : 0),
       timeout_(facts_.timeout),
-      of_pairs_(static_cast<std::size_t>(transport_->size())) {}
+      machine_(facts_.machine),
+      of_pairs_(static_cast<std::size_t>(transport_->size())) {
+  if (!facts_.simulated) return;
+  simulated_group_ = facts_.simulated->world().group(facts_.path, facts_.name, facts_.global_ranks);
+  facts_.apart = !simulated_group_->one_host;
+}
+
+std::shared_ptr<const Schedule> GroupImpl::meeting() {
+  const std::lock_guard lock(mutex_);
+  if (!meeting_)
+    meeting_ = std::make_shared<const Schedule>(
+        schedule_of({.collective = Collective::all_gather, .ranks = transport_->size(), .root = 0, .method = Method::direct}, transport_->rank()));
+  return meeting_;
+}
 
 std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name) {
   GroupFacts facts = facts_;
-  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.global_ranks.clear();
+  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.machine = machine(), facts.global_ranks.clear();
   for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
   auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
   group->connect();
@@ -87,6 +98,10 @@ std::vector<T> GroupImpl::tell_all(const T& mine, std::uint32_t tag, std::span<c
 
 void GroupImpl::connect() {
   constexpr int kMostRanks = 256;
+  if (simulated_group_ != nullptr) {
+    board_ = simulated_group_->boards[static_cast<std::size_t>(rank())];
+    return;
+  }
   if (size() == 1) {
     if (!facts_.apart) board_ = thread_boards(1)[0];
     return;
@@ -176,6 +191,14 @@ int GroupImpl::same_subgroups(std::uint64_t ranks) {
   return subgroups_[ranks]++;
 }
 
+std::shared_ptr<const Machine> GroupImpl::machine() const {
+  const std::lock_guard lock(mutex_);
+  return machine_;
+}
+void GroupImpl::set_machine(const Machine& machine) {
+  const std::lock_guard lock(mutex_);
+  machine_ = std::make_shared<const Machine>(machine);
+}
 Timeout GroupImpl::timeout() const {
   const std::lock_guard lock(mutex_);
   return timeout_;
@@ -230,6 +253,7 @@ void GroupImpl::fail(const Error& why) {
     if (!failure_) failure_ = why;
     has_failed_ = true;
   }
+  if (simulated_group_ != nullptr) SimulatedWorld::leave(*simulated_group_, rank());
   Progress::instance().wake();
 }
 std::optional<Error> GroupImpl::failure() const {
@@ -287,7 +311,9 @@ std::shared_ptr<Task> GroupImpl::make(std::shared_ptr<const CallPlan> plan, std:
   return std::make_shared<CallTask>(shared_from_this(), std::move(plan), std::move(state), std::move(link), input, output);
 }
 
-bool GroupImpl::hurry(Task& call, std::size_t bytes) {
+bool GroupImpl::hurry(Task& call, std::size_t bytes) const {
+  // Many ranks would keep each other from coming.
+  if (simulated() != nullptr) return call.advance();
   // Ranks that make one call after the other come as late as the numbers take: who gives up too early makes the others late.
   constexpr std::chrono::microseconds kAlone{5}, kMost{500};
   const auto patience = std::chrono::microseconds(50 + bytes / 1024);
@@ -301,6 +327,7 @@ bool GroupImpl::hurry(Task& call, std::size_t bytes) {
 }
 
 std::vector<std::int64_t> GroupImpl::exchange_rows(const CallPlan& plan) {
+  if (simulated() != nullptr) simulated()->check_is_there();
   const auto state = std::make_shared<CallState>();
   const auto task = std::make_shared<CallTask>(shared_from_this(), std::make_shared<const CallPlan>(plan), state, nullptr, DevicePlace{}, DevicePlace{});
   Progress::instance().add(task);

@@ -7,7 +7,10 @@
 #include "dist/flight.hpp"
 #include "dist/peers.hpp"
 #include "dist/progress.hpp"
+#include "dist/simulation.hpp"
 #include "dist/transport.hpp"
+
+#include <clutch/dist/model.hpp>
 
 #include <atomic>
 #include <deque>
@@ -28,9 +31,11 @@ struct GroupFacts {
   std::string path;  ///< the same on all ranks, and no other group's
   std::vector<int> global_ranks;
   Timeout timeout{};
-  bool apart = false;              ///< ranks have nothing but messages
-  std::shared_ptr<Flight> flight;  ///< null without a recorder
-  std::shared_ptr<Peers> peers;    ///< of the world; null where they are threads
+  bool apart = false;                             ///< ranks have nothing but messages
+  std::shared_ptr<Flight> flight;                 ///< null without a recorder
+  std::shared_ptr<Peers> peers;                   ///< of the world; null where they are threads
+  std::shared_ptr<SimulatedRank> simulated = {};  ///< null of real ranks
+  std::shared_ptr<const Machine> machine = {};
 };
 
 class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
@@ -60,6 +65,12 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   void read_no_peers() noexcept { reads_peers_ = false; }
   /// True where ranks have nothing but messages.
   bool is_apart() const noexcept { return facts_.apart; }
+  /// True where a board takes numbers, too: simulated ranks of several hosts have one to meet on alone.
+  bool is_one_host() const noexcept { return board_ != nullptr && !facts_.apart; }
+  /// What a simulated rank writes down, and its group; null of others.
+  SimulatedRank* simulated() const noexcept { return facts_.simulated.get(); }
+  SimulatedGroup* simulated_group() const noexcept { return simulated_group_; }
+  const std::shared_ptr<SimulatedRank>& shared_simulated() const noexcept { return facts_.simulated; }
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
   const std::string& name() const { return facts_.name; }
@@ -69,11 +80,14 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   int same_subgroups(std::uint64_t ranks);
   const std::vector<int>& global_ranks() const { return facts_.global_ranks; }
 
+  /// By which Algorithm::automatic chooses, the same on all ranks; null: by fixed numbers.
+  std::shared_ptr<const Machine> machine() const;
+  void set_machine(const Machine& machine);
   Timeout timeout() const;
   /// The call's own, or the group's.
   Timeout timeout_of(const CallPlan& plan) const { return plan.timeout.count() > 0 ? plan.timeout : timeout(); }
   /// What every call begins with, and those of one launch end with: each rank tells all others.
-  const std::shared_ptr<const Schedule>& meeting() const { return meeting_; }
+  std::shared_ptr<const Schedule> meeting();
   void set_timeout(Timeout timeout);
   std::uint64_t next_sequence();
   /// Of messages to a rank.
@@ -118,7 +132,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::shared_ptr<Task> make(std::shared_ptr<const CallPlan> plan, std::shared_ptr<CallState> state, std::shared_ptr<DeviceLink> link, DevicePlace input,
                              DevicePlace output);
   /// Brings a call of few bytes forward by this thread, for some microseconds. True if it is over: then nothing needs to be enqueued.
-  static bool hurry(Task& call, std::size_t bytes);
+  bool hurry(Task& call, std::size_t bytes) const;
   /// Calls without a device: waits, and returns what each rank has given. Errors: those of the call.
   std::vector<std::int64_t> exchange_rows(const CallPlan& plan);
 
@@ -130,14 +144,16 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::vector<int> all_ranks() const;
 
   const std::shared_ptr<Transport> transport_;
-  const std::shared_ptr<const Schedule> meeting_;
   GroupFacts facts_;
+  SimulatedGroup* simulated_group_ = nullptr;
   std::shared_ptr<Board> board_;
   bool reads_peers_ = false;
   ScratchMemory scratch_;
   const std::uint32_t flight_group_;
   mutable std::mutex mutex_;
+  std::shared_ptr<const Schedule> meeting_;
   Timeout timeout_;
+  std::shared_ptr<const Machine> machine_;
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::uint32_t tickets_ = 0;
   std::vector<std::uint64_t> of_pairs_;
@@ -151,5 +167,8 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::vector<Stream> streams_, kernel_streams_;
   std::vector<std::weak_ptr<SymmetricImpl>> symmetric_;
 };
+
+/// The world of a transport, not yet connected; `simulated`: where the rank is.
+Group group_of(std::shared_ptr<Transport> transport, const OpenOptions& options, const char* op, std::shared_ptr<SimulatedRank> simulated = nullptr);
 
 }}}}  // namespace clutch::v0::dist::detail

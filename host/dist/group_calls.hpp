@@ -5,6 +5,7 @@
 #include "dist/element_functions.hpp"
 #include "dist/group.hpp"
 #include "dist/hash.hpp"
+#include "dist/model.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
 
@@ -44,34 +45,6 @@ auto named(const char* op, F&& f) {
     if (e.code() == ErrorCode::stream_failed || e.code() == ErrorCode::device_lost) throw;
     throw Error(e.code(), op, e.message(), e.cl_code());
   }
-}
-
-inline Method method_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::one_shot: return Method::one_shot;
-    case Algorithm::tree: return Method::tree;
-    case Algorithm::halving: return Method::halving;
-    case Algorithm::ring: return Method::ring;
-    case Algorithm::automatic:
-    case Algorithm::board:
-    case Algorithm::kernel:
-    case Algorithm::direct: break;
-  }
-  return Method::direct;
-}
-
-/// By rounds for few bytes, and by traffic for many.
-inline Method automatic(Collective collective, int ranks, std::uint64_t bytes) {
-  constexpr std::uint64_t kFewBytes = 64 << 10;
-  constexpr int kFewRanks = 8;
-  const auto n = static_cast<std::uint64_t>(ranks);
-  const bool is_small = bytes * (n - 1) <= kFewBytes;
-  if (collective == Collective::broadcast) return Method::tree;
-  if (collective == Collective::reduce) return ranks <= kFewRanks && is_small ? Method::one_shot : Method::tree;
-  if (collective != Collective::all_reduce) return Method::direct;
-  if (ranks <= kFewRanks) return is_small ? Method::one_shot : Method::direct;
-  if ((n & (n - 1)) == 0) return Method::halving;
-  return bytes <= kFewBytes ? Method::tree : Method::direct;
 }
 
 struct CallShape {
@@ -138,6 +111,7 @@ struct GroupCalls {
   /// A plan whose blocks have whole bytes.
   std::shared_ptr<CallPlan> plan(CallKind kind, const Tensor& some, const CallOptions& options) const {
     check_usable();
+    if (impl().simulated() != nullptr) impl().simulated()->check_is_there();
     auto plan = std::make_shared<CallPlan>();
     plan->op = op, plan->timeout = options.timeout;
     check(options.timeout.count() >= 0, ErrorCode::invalid_argument, "timeout must not be negative, got {} ms", options.timeout.count());
@@ -162,33 +136,43 @@ struct GroupCalls {
         kind == CallKind::all_gather || kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
     return is_copy && impl().reads_peers() && bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers;
   }
-  /// True where the board does the call, as it does those of few bytes.
-  bool lays(const CallPlan& plan, Algorithm algorithm) const {
+  /// True where the board can do the call. Errors: invalid_argument where it is asked for and cannot.
+  bool may_lay(const CallPlan& plan, Algorithm algorithm) const {
     if (algorithm != Algorithm::automatic && algorithm != Algorithm::board) return false;
     const CallKind kind = plan.header.kind;
     const bool is_even = kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::all_gather ||
                          kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
-    // Each rank reads all that the others have, and adds all.
-    constexpr int kFewRanks = 4;
-    const bool is_small = bytes_for(plan.header.dtype, plan.header.elements) <= Board::kNumbers;
-    const bool has_board = impl().board() != nullptr;
+    const bool has_board = impl().is_one_host();
     check((has_board && is_even) || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
           "Algorithm::board must have a call of a group of one host whose ranks have equal numbers of rows, got {}",
           has_board ? "one of different numbers" : "ranks of several hosts");
-    return has_board && is_even && (is_small || impl().size() <= kFewRanks || reads(plan) || algorithm == Algorithm::board);
+    return has_board && is_even;
+  }
+  Ways ways(bool board, Order order) const { return {.ranks = impl().size(), .one_host = impl().is_one_host(), .board = board, .ring = order == Order::any}; }
+  /// How messages, or the board, do the call. The same on all ranks, as all that it depends on is.
+  Method method_for(const CallPlan& plan, Collective collective, std::uint64_t bytes, Algorithm algorithm, Order order) const {
+    const bool board = may_lay(plan, algorithm);
+    if (algorithm != Algorithm::automatic) return board ? Method::board : method_of(algorithm);
+    if (const auto machine = impl().machine())
+      if (const std::optional<Choice> choice = fastest(*machine, collective, ways(board, order), static_cast<double>(bytes))) return choice->method;
+    // Each rank reads all that the others have laid, and adds all.
+    constexpr int kFewRanks = 4;
+    const bool is_small = bytes_for(plan.header.dtype, plan.header.elements) <= Board::kNumbers;
+    return board && (is_small || impl().size() <= kFewRanks || reads(plan)) ? Method::board : automatic(collective, impl().size(), bytes);
   }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();
-    if (lays(plan, algorithm)) {
+    const bool is_whole = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce || shape.collective == Collective::broadcast;
+    const std::size_t bytes = (is_whole ? shape.elements : shape.block * static_cast<std::size_t>(n)) * plan.shape.element;
+    const Method method = method_for(plan, shape.collective, bytes, algorithm, order);
+    plan.header.method = method, plan.header.root = shape.root;
+    if (method == Method::board) {
       plan.lays = true, plan.reads = reads(plan), plan.shape.block = shape.block;
-      plan.header.method = Method::board, plan.header.root = shape.root;
       return;
     }
     check(algorithm != Algorithm::kernel, ErrorCode::invalid_argument,
           "Algorithm::kernel must have a call that it does in Symmetric memory (an all_reduce in place, reduce_scatter, all_gather, all_to_all, broadcast), "
           "got another");
-    const bool is_whole = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce || shape.collective == Collective::broadcast;
-    const Method method = algorithm == Algorithm::automatic ? automatic(shape.collective, n, shape.elements * plan.shape.element) : method_of(algorithm);
     const Problem problem{.collective = shape.collective, .ranks = n, .root = std::max(shape.root, 0), .method = method};
     if (const std::string_view why = refusal(problem); !why.empty())
       refuse(ErrorCode::invalid_argument, fmt::format("the algorithm must do the call, got one that does not: {}", why));
@@ -196,7 +180,6 @@ struct GroupCalls {
           "the order must be Order::any for the ring, whose sums are not the canonical ones, got Order::canonical");
     plan.schedule = std::make_shared<const Schedule>(schedule_of(problem, impl().rank()));
     plan.shape.block = is_whole ? block_of(shape.elements, plan.schedule->blocks) : shape.block;
-    plan.header.method = method, plan.header.root = shape.root;
     if (plan.reducer) plan.wide = plan.reducer->must_widen() && (method == Method::tree || method == Method::halving || method == Method::ring);
   }
   void reduce_by(CallPlan& plan, const ReduceOptions& options) const {
@@ -234,11 +217,19 @@ struct GroupCalls {
       return functions;
     });
   }
-  /// The memory whose kernels do the call: that of `shared`, where it is large enough or they are asked for. `other`: the tensor that need not be there.
-  std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Reduction* reduction, int outputs) const {
+  bool prefers_kernel(Collective collective, std::uint64_t bytes) const {
     constexpr std::uint64_t kLeastBytes = 128 << 10;
+    const auto machine = impl().machine();
+    if (!machine || !machine->kernel.known) return bytes >= kLeastBytes;
+    const auto all = static_cast<double>(bytes);
+    const std::optional<Choice> other = fastest(*machine, collective, ways(impl().is_one_host(), Order::canonical), all);
+    return !other || kernel_us(*machine, collective, impl().size(), all) < other->us;
+  }
+  /// The memory whose kernels do the call: that of `shared`, where they are the fastest way or asked for. `other`: the tensor that need not be there.
+  std::shared_ptr<SymmetricImpl> memory_of(Collective collective, const Tensor& shared, const Tensor& other, Algorithm algorithm, const Reduction* reduction,
+                                           int outputs) const {
     const bool is_asked = algorithm == Algorithm::kernel;
-    if (!is_asked && (algorithm != Algorithm::automatic || shared.nbytes() < kLeastBytes)) return nullptr;
+    if (!is_asked && (algorithm != Algorithm::automatic || !prefers_kernel(collective, shared.nbytes()))) return nullptr;
     const auto memory = impl().find(shared);
     const char* why = !memory                                             ? "one in other memory"
                       : !can_launch(*memory, reduction, outputs)          ? "one whose ranks, dtype or reduction it does not do"
@@ -284,7 +275,7 @@ struct GroupCalls {
       const Tensor dense_in = ends.input ? ends.input(stream) : in.defined() ? in.contiguous(stream) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
-      plan->one_memory = is_one;
+      plan->one_memory = is_one, plan->async = options.async || batch != nullptr;
       plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
       state->stream = stream;
@@ -321,7 +312,7 @@ struct GroupCalls {
         cl_command_queue queue = interop::queue(stream);
         const auto link = std::make_shared<DeviceLink>(queue, g.beside(queue), true);
         const std::shared_ptr<Task> call = start(link, std::span(places).first(count));
-        if (GroupImpl::hurry(*call, std::max(plan->input_bytes, plan->output_bytes))) return Work(state);
+        if (g.hurry(*call, std::max(plan->input_bytes, plan->output_bytes))) return Work(state);
         list_tensors();
         Encoder(stream, op)
             .opaque(

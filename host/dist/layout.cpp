@@ -16,7 +16,8 @@ std::string to_string(const Placement& p) {
 std::string to_string(const Redistribution& plan) {
   std::string text;
   for (const Redistribution::Change& s : plan.steps)
-    text += fmt::format("mesh dim {}: {} -> {} by {}, {} bytes\n", s.mesh_dim, to_string(s.from), to_string(s.to), s.collective, s.bytes);
+    text += fmt::format("mesh dim {}: {} -> {} by {}, {} bytes{}\n", s.mesh_dim, to_string(s.from), to_string(s.to), s.collective, s.bytes,
+                        s.us > 0 ? fmt::format(", {:.1f} us", s.us) : "");
   return text;
 }
 

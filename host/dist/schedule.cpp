@@ -52,6 +52,7 @@ class Writer {
   /// to = the canonical sum of one block of each rank: of rank r block r behind `others`, of this one `own`.
   void sum_of_ranks(Place others, Place own, Place to) { put({.kind = StepKind::sum, .peer = rank_, .blocks = n_, .from = others, .with = own, .to = to}); }
 
+  void reserve(int steps) { schedule_.steps.reserve(static_cast<std::size_t>(steps)); }
   Schedule take() { return std::move(schedule_); }
 
  private:
@@ -154,6 +155,7 @@ void ring(Writer& w) {
   const int n = w.ranks(), next = (w.rank() + 1) % n, before = (w.rank() + n - 1) % n;
   if (n == 1) return w.copy(Writer::input(0), Writer::output(0));
   auto block = [&](int back) { return ((w.rank() - back) % n + n) % n; };
+  w.reserve(5 * (n - 1));
   const Place received = w.scratch(), sum = w.scratch();
   for (int k = 0; k < n - 1; ++k) {
     w.send(next, k == 0 ? Writer::input(block(0)) : sum);

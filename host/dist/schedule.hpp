@@ -2,6 +2,8 @@
 // Collectives as data: what each rank sends, receives, copies and adds, in which order. Schedules come from pure functions; what runs them (execute.hpp), and
 // what a simulated clock says of them (simulate.hpp), knows nothing of collectives.
 #pragma once
+#include <clutch/dist/model.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -13,7 +15,7 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 ///   all_reduce, reduce    B and B (reduce: of the root alone)      reduce_scatter   n and 1
 ///   all_gather, gather    1 and n (gather: of the root alone)      scatter          n (of the root alone) and 1
 ///   broadcast             B (of the root alone) and B              all_to_all       n and n
-enum class Collective : std::uint8_t { all_reduce, reduce, reduce_scatter, all_gather, gather, scatter, broadcast, all_to_all };
+using dist::Collective;
 
 enum class Method : std::uint8_t {
   one_shot,  ///< each rank sends all to all, and adds all: one round

@@ -121,6 +121,24 @@ std::uint64_t bytes_of(const Layout& layout, const Dims& cell, const Redistribut
   return bytes_for(dtype, static_cast<std::uint64_t>(sent));
 }
 
+/// Predicted time of a step's collective; copies of the rank's own count nothing. 0 where no machine is known.
+double us_of(const Layout& layout, const Mesh& mesh, const Redistribution::Change& step, DType dtype) {
+  const GroupImpl& group = *mesh.group(step.mesh_dim).impl();
+  const std::shared_ptr<const Machine> machine = group.machine();
+  if (!machine || step.collective == "local") return 0;
+  const Collective collective = step.collective == "all_gather"       ? Collective::all_gather
+                                : step.collective == "reduce_scatter" ? Collective::reduce_scatter
+                                : step.collective == "all_to_all"     ? Collective::all_to_all
+                                                                      : Collective::all_reduce;
+  const std::int64_t n = group.size(), local = numel(layout.local_sizes(mesh.coordinate()));
+  const auto bytes = static_cast<double>(bytes_for(dtype, static_cast<std::uint64_t>(local * (step.from.is_shard() && step.to.is_replicate() ? n : 1))));
+  const bool is_even = collective == Collective::all_reduce || local % n == 0;
+  const bool has_board = group.is_one_host();
+  const std::optional<Choice> choice =
+      fastest(*machine, collective, {.ranks = static_cast<int>(n), .one_host = has_board, .board = has_board && is_even}, bytes);
+  return choice ? choice->us : 0;
+}
+
 }  // namespace
 
 Sharded Sharded::distribute(const Tensor& full, const Mesh& mesh, std::vector<Placement> placements, const Stream& stream) {
@@ -188,6 +206,7 @@ Redistribution Sharded::plan(std::vector<Placement> placements) const {
   Redistribution plan{.steps = steps_of(kOp, layout.placements, checked(kOp, std::move(placements), layout.mesh_shape, layout.sizes.rank()))};
   for (Redistribution::Change& step : plan.steps) {
     step.bytes = bytes_of(layout, state.mesh.coordinate(), step, state.local.dtype());
+    step.us = us_of(layout, state.mesh, step, state.local.dtype());
     layout.placements[static_cast<std::size_t>(step.mesh_dim)] = step.to;
   }
   return plan;

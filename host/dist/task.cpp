@@ -90,6 +90,10 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
   if (is_pair(header_.kind)) header_.ordinal = group_->line_up(line(), this);
   if (Flight* flight = group_->flight()) record_ = flight->begin(group_->flight_group(), *plan_, header_, group_->timeout_of(*plan_));
   state_->sequence = header_.sequence;
+  if (SimulatedRank* const simulated = group_->simulated()) {
+    deed_ = simulated->begin(*group_->simulated_group(), *plan_, header_, group_->timeout_of(*plan_), record_);
+    state_->simulated = group_->shared_simulated(), state_->deeds = {*deed_};
+  }
 }
 
 GroupImpl::Line CallTask::line() const { return {header_.kind == CallKind::send, plan_->peer, plan_->tag}; }
@@ -110,11 +114,14 @@ bool CallTask::advance() noexcept {
       end(Work::Status::failed, Error(failure->code(), plan_->op, failure->message(), failure->cl_code()));
       return true;
     }
-    while (stage_ != Stage::ended)
-      if (!step()) {
-        check_time();
-        return stage_ == Stage::ended;
-      }
+    while (stage_ != Stage::ended) {
+      if (step()) continue;
+      if (stage_ == Stage::waiting) return false;
+      if (end_with_others()) return true;
+      if (!is_time_over()) return false;
+      // What those who are gone sent before is there now.
+      if (!step()) time_out();
+    }
   } catch (const Error& e) {
     fail(e);
   } catch (const std::exception& e) {
@@ -170,6 +177,9 @@ bool CallTask::begin() {
     state_->status = Work::Status::running;
   }
   if (Flight* flight = group_->flight()) flight->ring().started(record_);
+  if (SimulatedRank* const simulated = group_->simulated()) cut_ = simulated->cut_off(*group_->simulated_group(), plan_->peer);
+  if (group_->board() != nullptr && sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t) > Board::kSaid)
+    throw Error(ErrorCode::not_supported, plan_->op, "simulated ranks that tell each other rows must be 256 at most, got more");
   began_ = Clock::now(), deadline_ = began_ + group_->timeout_of(*plan_);
   if (plan_->lays && header_.broken == 0)
     map();
@@ -234,7 +244,7 @@ void CallTask::tell() {
 
 bool CallTask::told() {
   if (is_pair(header_.kind)) {
-    if (!exchange_->done()) return false;
+    if (!cut_.empty() || !exchange_->done()) return false;
     Envelopes& e = *envelopes_;
     stage_ = Stage::answering;
     if (header_.kind == CallKind::send) {
@@ -258,6 +268,7 @@ bool CallTask::told() {
     return true;
   }
   if (group_->board() != nullptr ? !has_met() : !execution_->advance()) return false;
+  if (!cut_.empty()) return false;
   if (!envelopes_) return go_on();
   if (std::optional<Error> why = disagreement(*envelopes_, static_cast<std::size_t>(group_->size()), *plan_, group_->name())) {
     end(Work::Status::failed, std::move(why));
@@ -432,7 +443,7 @@ bool CallTask::has_read() {
 }
 
 bool CallTask::answered() {
-  if (!exchange_->done()) return false;
+  if (!cut_.empty() || !exchange_->done()) return false;
   const CallHeader other = *envelopes_->header(0);
   const int from = header_.kind == CallKind::send ? group_->rank() : peer_, to = header_.kind == CallKind::send ? peer_ : group_->rank();
   if (header_.broken != 0 || other.broken != 0) {
@@ -499,26 +510,43 @@ bool CallTask::moved() {
   return true;
 }
 
-void CallTask::check_time() {
-  if (stage_ == Stage::waiting) return;
-  if (const std::vector<int> gone = group_->ended(); !gone.empty()) {
-    group_->lose(gone);
-    never_finalize_mpi();
-    const Error error(ErrorCode::peer_failed, plan_->op, fmt::format("{} cannot be done, as {} ended", text(), processes_of(gone)));
-    group_->fail(error);
-    end(Work::Status::failed, error);
-    return;
+bool CallTask::end_with_others() {
+  const std::vector<int> gone = group_->ended();
+  if (gone.empty()) return false;
+  group_->lose(gone);
+  never_finalize_mpi();
+  const Error error(ErrorCode::peer_failed, plan_->op, fmt::format("{} cannot be done, as {} ended", text(), processes_of(gone)));
+  group_->fail(error);
+  end(Work::Status::failed, error);
+  return true;
+}
+
+std::vector<int> CallTask::missing() const {
+  if (!cut_.empty()) return cut_;
+  std::vector<int> ranks;
+  if (const Board* board = group_->board(); has_arrived_) {
+    if (stage_ == Stage::telling) ranks = board->missing(Board::arrived, header_.sequence);
+    if (stage_ == Stage::leaving) ranks = board->missing(Board::left, header_.sequence);
+    if (stage_ == Stage::moving && plan_->reads) ranks = board->missing(Board::left, header_.sequence);
+    if (stage_ == Stage::moving && plan_->lays && !plan_->reads) ranks = board->missing(Board::laid, header_.sequence, taken_);
   }
-  if (Clock::now() < deadline_) return;
-  std::vector<int> waiting;
-  if (Board* board = group_->board(); has_arrived_) {
-    if (stage_ == Stage::telling) waiting = board->missing(Board::arrived, header_.sequence);
-    if (stage_ == Stage::leaving) waiting = board->missing(Board::left, header_.sequence);
-    if (stage_ == Stage::moving && plan_->reads) waiting = board->missing(Board::left, header_.sequence);
-    if (stage_ == Stage::moving && plan_->lays && !plan_->reads) waiting = board->missing(Board::laid, header_.sequence, taken_);
-  }
-  if (waiting.empty())
-    if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) waiting = exchange->waiting_for();
+  if (ranks.empty())
+    if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) ranks = exchange->waiting_for();
+  return ranks;
+}
+
+bool CallTask::is_time_over() const {
+  if (Clock::now() >= deadline_ || !cut_.empty()) return true;
+  const SimulatedGroup* const simulated = group_->simulated_group();
+  if (simulated == nullptr || !simulated->any_gone.load(std::memory_order_acquire)) return false;
+  // Those who are late come, as the host's clock counts for nobody.
+  const std::vector<int> ranks = missing();
+  return !ranks.empty() &&
+         std::all_of(ranks.begin(), ranks.end(), [&](int r) { return r >= 0 && simulated->gone[static_cast<std::size_t>(r)].load(std::memory_order_acquire); });
+}
+
+void CallTask::time_out() {
+  const std::vector<int> waiting = missing();
   const auto ms = std::chrono::duration_cast<Timeout>(deadline_ - began_).count();
   const Error error(ErrorCode::timed_out, plan_->op,
                     fmt::format("{} waited {} ms{}{}", text(), ms, waiting.empty() ? "" : " for ", waiting.empty() ? "" : ranks_text(waiting)));
@@ -541,6 +569,7 @@ void CallTask::end(Work::Status how, std::optional<Error> why) {
     state_->milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
   }
   if (Flight* flight = group_->flight()) flight->end(record_, how, why ? std::string_view(why->message()) : std::string_view());
+  if (deed_) group_->simulated()->end(*deed_, how, header_, peer_);
   if (has_arrived_) group_->board()->end(header_.sequence);
   // Exchanges that are not done keep the memory.
   exchange_.reset(), execution_.reset();

@@ -69,7 +69,13 @@ class CallTask : public Task {
   bool moved();
   void end(Work::Status how, std::optional<Error> why);
   void fail(const Error& why);
-  void check_time();
+  /// Nothing more can come of what it waits for.
+  bool is_time_over() const;
+  void time_out();
+  /// Who has not come, or not sent.
+  std::vector<int> missing() const;
+  /// Processes of other ranks that have ended. True if the call ends by that.
+  bool end_with_others();
   std::string text() const;
   GroupImpl::Line line() const;
   std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag);
@@ -89,6 +95,8 @@ class CallTask : public Task {
   std::unique_ptr<Exchange> exchange_;    ///< of messages between two ranks
   std::unique_ptr<Execution> execution_;  ///< of collectives
   bool has_arrived_ = false;              ///< on the board
+  std::optional<std::size_t> deed_;       ///< of simulated ranks
+  std::vector<int> cut_;                  ///< those whose messages do not reach this rank
   Turns turns_;
   std::uint64_t laid_ = 0, taken_ = 0;  ///< turns
   std::size_t read_ = 0;                ///< bytes of other ranks' numbers

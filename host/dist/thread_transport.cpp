@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -22,6 +23,7 @@ using Address = std::pair<Lane, std::uint32_t>;
 struct Message {
   int from;
   std::vector<std::byte> bytes;
+  std::uint64_t number = 0;  ///< in the order in which they came
 };
 
 /// What came for a rank and was not received.
@@ -29,25 +31,28 @@ class Mailbox {
  public:
   void put(Address address, Message message) {
     const std::lock_guard lock(mutex_);
-    messages_[address].push_back(std::move(message));
+    message.number = came_++;
+    messages_[{address, message.from}].push_back(std::move(message));
   }
   /// The oldest message of that rank, or of any; false if there is none.
   bool take(Address address, int from, Message& message) {
     const std::lock_guard lock(mutex_);
-    const auto at = messages_.find(address);
-    if (at == messages_.end()) return false;
-    std::deque<Message>& queue = at->second;
-    const auto found = std::find_if(queue.begin(), queue.end(), [&](const Message& m) { return from == kAnyPeer || m.from == from; });
-    if (found == queue.end()) return false;
-    message = std::move(*found);
-    queue.erase(found);
-    if (queue.empty()) messages_.erase(at);
+    auto found = from == kAnyPeer ? messages_.lower_bound({address, from}) : messages_.find({address, from});
+    if (found == messages_.end() || found->first.first != address) return false;
+    if (from == kAnyPeer)
+      for (auto at = found; at != messages_.end() && at->first.first == address; ++at)
+        if (at->second.front().number < found->second.front().number) found = at;
+    message = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) messages_.erase(found);
     return true;
   }
 
  private:
+  using Sender = std::pair<Address, int>;
   std::mutex mutex_;
-  std::map<Address, std::deque<Message>> messages_;
+  std::map<Sender, std::list<Message>> messages_;  ///< of each sender in the order in which they came; none is empty
+  std::uint64_t came_ = 0;
 };
 
 struct Ranks {
@@ -68,16 +73,17 @@ class ThreadExchange final : public Exchange {
  public:
   ThreadExchange(std::shared_ptr<Ranks> ranks, int rank, Address address) : ranks_(std::move(ranks)), rank_(rank), address_(address) {}
 
-  void send(int peer, std::span<const std::byte> data) override { ranks_->of(peer).put(address_, {rank_, {data.begin(), data.end()}}); }
+  void send(int peer, std::span<const std::byte> data) override { ranks_->of(peer).put(address_, {.from = rank_, .bytes = {data.begin(), data.end()}}); }
   void receive(int peer, std::span<std::byte> to) override { open_.push_back({peer, to}); }
   bool done() override {
     // Of two receives from one rank the earlier one gets the earlier message.
-    std::vector<int> behind;
+    std::vector<bool> is_behind(open_.size() > 1 ? ranks_->mailboxes.size() : 0);
     std::erase_if(open_, [&](const Open& open) {
-      if (std::find(behind.begin(), behind.end(), open.peer) != behind.end()) return false;
+      const bool may_be_behind = open.peer != kAnyPeer && !is_behind.empty();
+      if (may_be_behind && is_behind[static_cast<std::size_t>(open.peer)]) return false;
       Message message;
       if (!ranks_->of(rank_).take(address_, open.peer, message)) {
-        behind.push_back(open.peer);
+        if (may_be_behind) is_behind[static_cast<std::size_t>(open.peer)] = true;
         return false;
       }
       if (message.bytes.size() > open.to.size())

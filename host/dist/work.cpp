@@ -19,6 +19,7 @@ Work::Status Work::status() const noexcept {
 
 void Work::wait(const Stream& stream) const {
   if (!state_) return;
+  state_->note_wait();
   const Stream waits = !stream.empty() ? stream : current_stream(state_->stream.device());
   if (waits == state_->stream) return;
   try {
@@ -43,6 +44,7 @@ void Work::synchronize(Timeout timeout) const {
   constexpr const char* kOp = "dist::Work::synchronize";
   if (timeout.count() < 0) throw Error(ErrorCode::invalid_argument, kOp, fmt::format("timeout must not be negative, got {} ms", timeout.count()));
   if (Progress::is_this_thread()) throw Error(ErrorCode::invalid_argument, kOp, "functions of Work::on_done() must not wait, got one that does");
+  state_->note_wait();
   std::unique_lock lock(state_->mutex);
   auto has_ended = [&] { return state_->has_ended(); };
   // The call itself ends by its own time-out.

@@ -2,6 +2,7 @@
 // clutch-dist-bench: collectives beside MPI's own on host memory, and what works on Symmetric memory beside the calls that it takes the place of, both timed
 // in turns by the same ranks.
 #include <clutch/dist/matmul.hpp>
+#include <clutch/dist/model.hpp>
 #include <clutch/dist/moe.hpp>
 #include <clutch/dist/symmetric_kernel.hpp>
 #include <clutch/ops/copy.hpp>
@@ -17,9 +18,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +38,8 @@ struct Settings {
   std::string algorithm = "automatic";
   std::int64_t width = 64;
   int pairs = 7;
-  bool symmetric = false;
+  bool symmetric = false, model = false;
+  std::string machine;
   double least_ms = 20;
   bool json = false;
 };
@@ -313,6 +318,42 @@ double median(std::vector<double> x) {
   return x.size() % 2 != 0 ? x[x.size() / 2] : (x[x.size() / 2 - 1] + x[x.size() / 2]) / 2;
 }
 
+/// Predicted times, compared with measured ones.
+class Predictions {
+ public:
+  /// Measures the machine, or takes that of a file, by which the group's calls are chosen then. Collective.
+  Predictions(const Settings& s, const Group& world) {
+    machine_ = s.machine.empty() || !std::filesystem::exists(s.machine) ? measure(world) : Machine::load(s.machine);
+    if (!s.machine.empty() && world.rank() == 0) machine_.save(s.machine);
+    choose_by(world, machine_);
+  }
+  /// Microseconds; none of calls that the model does not have.
+  std::optional<double> of(const std::string& op, std::uint64_t bytes, int ranks, Algorithm algorithm, bool symmetric) const {
+    for (int c = 0; c <= static_cast<int>(Collective::all_to_all); ++c) {
+      const auto collective = static_cast<Collective>(c);
+      if (op != name(collective)) continue;
+      const bool is_reduction = collective == Collective::all_reduce || collective == Collective::reduce;
+      const double us = predict_us(machine_, collective, bytes, ranks, is_reduction ? algorithm : Algorithm::automatic);
+      const bool has_kernel = collective != Collective::reduce && collective != Collective::gather && collective != Collective::scatter;
+      if (!symmetric || !machine_.kernel.known || !has_kernel || algorithm != Algorithm::automatic) return us;
+      return std::min(us, predict_us(machine_, collective, bytes, ranks, Algorithm::kernel));
+    }
+    return std::nullopt;
+  }
+  void compare(double predicted, double measured) { errors_.push_back(std::abs(predicted / measured - 1)), off_ += is_off(predicted, measured) ? 1 : 0; }
+  static bool is_off(double predicted, double measured) { return predicted > 2 * measured || measured > 2 * predicted; }
+  void print() const {
+    if (!errors_.empty())
+      fmt::print("# model: median of |predicted / measured - 1| {:.2f} over {} rows; {} of them are off by more than 2x, marked by !\n", median(errors_),
+                 errors_.size(), off_);
+  }
+
+ private:
+  Machine machine_;
+  std::vector<double> errors_;
+  int off_ = 0;
+};
+
 int run(const Settings& s) {
   static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic}, {"one_shot", Algorithm::one_shot},
                                                             {"direct", Algorithm::direct},       {"tree", Algorithm::tree},
@@ -322,14 +363,16 @@ int run(const Settings& s) {
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm everyone = MPI_COMM_WORLD;
   const Group world = open({.communicator = &everyone});
+  std::optional<Predictions> model;
+  if (s.model) model.emplace(s, world);
   const bool prints = world.rank() == 0;
   if (prints && !s.json) {
     fmt::print(
         "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory, or our own "
         "calls, see --help), median of {} pairs [least, most]\n",
         world.size(), current_stream().device().name(), s.pairs);
-    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
-               "time (us)", "algbw", "busbw", "#wrong", "peer (us)");
+    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}{}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
+               "time (us)", "algbw", "busbw", "#wrong", "peer (us)", s.model ? "   model (us)" : "");
   }
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
@@ -352,18 +395,26 @@ int run(const Settings& s) {
       const double us = median(ours), gbs = static_cast<double>(c.count) * kElement / us / 1000;
       const bool reduces = op.find("reduce") != std::string::npos, has_root = op == "reduce" || op == "gather" || op == "scatter" || op == "broadcast";
       if (!prints) continue;
+      const auto all_bytes = static_cast<std::uint64_t>(c.count) * kElement;
+      const std::optional<double> predicted = model ? model->of(op, all_bytes, world.size(), algorithm, s.symmetric) : std::nullopt;
+      if (predicted) model->compare(*predicted, us);
       const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
       if (s.json)
         fmt::print(
             "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"peer_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
-            "\"wrong\": {}}}\n",
-            op, world.size(), static_cast<std::uint64_t>(c.count) * kElement, us, median(peers), median(ratios), *least, *most, wrong);
+            "\"wrong\": {}{}}}\n",
+            op, world.size(), all_bytes, us, median(peers), median(ratios), *least, *most, wrong,
+            predicted ? fmt::format(", \"model_us\": {:.2f}", *predicted) : "");
       else
-        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {:>10.1f}  {:.2f} [{:.2f}, {:.2f}]\n", op,
-                   static_cast<std::uint64_t>(c.count) * kElement, c.count, "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong,
-                   median(peers), median(ratios), *least, *most);
+        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {:>10.1f}{}  {:.2f} [{:.2f}, {:.2f}]\n", op, all_bytes, c.count,
+                   "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong, median(peers),
+                   !s.model    ? ""
+                   : predicted ? fmt::format(" {:>11.1f}{}", *predicted, Predictions::is_off(*predicted, us) ? '!' : ' ')
+                               : fmt::format(" {:>11} ", '-'),
+                   median(ratios), *least, *most);
       std::fflush(stdout);
     }
+  if (model && prints && !s.json) model->print();
   MPI_Finalize();
   return all_wrong == 0 ? 0 : 1;
 }
@@ -387,6 +438,8 @@ int command(int argc, char** argv) {
   app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
   app.add_option("--width", s.width, "Columns of products behind a gather, and inner size of those before a reduction; rows that move have 256 numbers")
       ->check(CLI::Range(1, 1 << 16));
+  app.add_flag("--model", s.model, "Measures the machine first, chooses algorithms by it, and prints predicted times, too");
+  app.add_option("--machine", s.machine, "With --model: the file of the machine, which is measured and written where there is none");
   app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");
   app.add_flag("--json", s.json, "A line of JSON for each row");

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks as threads, and the same tests over ranks that mpirun starts. More ranks than cores are right and slow: 4 and 8 run by night.
-clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/moe_test.cpp dist/symmetric_test.cpp dist/training_test.cpp
+clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/moe_test.cpp dist/model_test.cpp dist/symmetric_test.cpp
+  dist/training_test.cpp
   $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_dist PRIVATE MPI::MPI_C)
 clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp dist/fully_shard_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_sharded PRIVATE MPI::MPI_C)
 clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" TIMEOUT 900)
 target_link_libraries(test_sharded_attention PRIVATE MPI::MPI_C)
+clutch_add_test(simulation SOURCES dist/simulation_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 120)
+target_link_libraries(test_simulation PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
 set(mpirun mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none)
 function(clutch_add_mpi_test name ranks)
   cmake_parse_arguments(arg "" "PROGRAM" "LABELS;OPTIONS" ${ARGN})
