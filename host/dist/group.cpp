@@ -210,12 +210,15 @@ std::uint64_t GroupImpl::next_group() {
 }
 
 void GroupImpl::fail(const Error& why) {
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = why;
+    is_first = !failure_.has_value();
+    if (is_first) failure_ = why;
     has_failed_ = true;
   }
   Progress::instance().wake();
+  if (is_first) hooks_->aborted();
 }
 std::optional<Error> GroupImpl::failure() const {
   if (!has_failed_) return std::nullopt;

@@ -89,6 +89,21 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
   if (is_pair(header_.kind)) header_.ordinal = group_->line_up(line(), this);
   if (Flight* flight = group_->flight()) record_ = flight->begin(group_->flight_group(), *plan_, header_, group_->timeout_of(*plan_));
   state_->sequence = header_.sequence;
+  if (group_->hooks().any()) [[unlikely]]
+    group_->hooks().called(info());
+}
+
+CallInfo CallTask::info() const {
+  return {.kind = name(header_.kind),
+          .sequence = header_.sequence,
+          .group = group_->name(),
+          .dtype = header_.dtype,
+          .elements = header_.elements,
+          .root = header_.root,
+          .peer = peer_,
+          .op = header_.op,
+          .algorithm = header_.algorithm(),
+          .where = plan_->where};
 }
 
 GroupImpl::Line CallTask::line() const { return {header_.kind == CallKind::send, plan_->peer, plan_->tag}; }
@@ -488,6 +503,8 @@ void CallTask::end(Work::Status how, std::optional<Error> why) {
   if (has_arrived_) group_->board()->end(header_.sequence);
   // Exchanges that are not done keep the memory.
   exchange_.reset(), execution_.reset();
+  if (group_->hooks().any()) [[unlikely]]
+    group_->hooks().done(info(), how);
   // Streams fail before they go on.
   state_->end(how, std::move(why));
   if (link_) link_->end();

@@ -63,6 +63,7 @@ class CallTask : public Task {
   void fail(const Error& why);
   void check_time();
   std::string text() const;
+  CallInfo info() const;
   GroupImpl::Line line() const;
   std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag);
 
