@@ -108,6 +108,7 @@ struct CallPlan {
   HostMemory shape;                          ///< without memory
   std::optional<Reducer> reducer;
   bool wide = false;   ///< sums are sent in the wide type
+  bool async = false;  ///< as CallOptions says
   bool lays = false;   ///< the numbers are laid on the board, in the place of a schedule
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;

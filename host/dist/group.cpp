@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group.hpp"
 #include "dist/mpi_transport.hpp"
+#include "dist/profiled.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
 
@@ -31,6 +32,7 @@ std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint
   for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
   auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
   group->connect();
+  tell_profiles(*group);
   return group;
 }
 
@@ -124,6 +126,7 @@ void GroupImpl::watch() {
     process.machine = of.machine, process.id = of.id, process.begun = of.begun;
   }
   facts_.peers = std::make_shared<Peers>(processes);
+  tell_profiles(*this);
 }
 
 std::vector<int> GroupImpl::ended() const {

@@ -63,6 +63,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   Flight* flight() const { return facts_.flight.get(); }
   std::uint32_t flight_group() const { return flight_group_; }
   Hooks& hooks() const noexcept { return *hooks_; }
+  const GroupFacts& facts() const noexcept { return facts_; }
   /// How often a subgroup of such ranks was made before.
   int same_subgroups(std::uint64_t ranks);
   const std::vector<int>& global_ranks() const { return facts_.global_ranks; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/task.hpp"
 #include "dist/mpi_transport.hpp"
+#include "dist/profiled.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -89,6 +90,8 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
   if (is_pair(header_.kind)) header_.ordinal = group_->line_up(line(), this);
   if (Flight* flight = group_->flight()) record_ = flight->begin(group_->flight_group(), *plan_, header_, group_->timeout_of(*plan_));
   state_->sequence = header_.sequence;
+  if (profiler::recording()) [[unlikely]]
+    ProfiledCall::tell(*group_, *plan_, header_);
   if (group_->hooks().any()) [[unlikely]]
     group_->hooks().called(info());
 }
@@ -195,7 +198,10 @@ bool CallTask::begin() {
 /// All ranks have come: their memory is as they want it read.
 void CallTask::launch() {
   const Stream stream = group_->kernel_stream(state_->stream.device());
-  plan_->launch(stream);
+  {
+    const ProfiledLaunch profiled(*group_, *plan_, header_);
+    plan_->launch(stream);
+  }
   Event behind;
   behind.record(stream);
   kernels_ = retained(interop::event(behind));
