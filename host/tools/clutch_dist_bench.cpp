@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-dist-bench: collectives beside MPI's own on host memory, and what works on Symmetric memory beside the calls that it takes the place of, both timed
-// in turns by the same ranks.
+// clutch-dist-bench: collectives next to MPI's own on host memory and, where CLUTCH_PEER_PYTHON has torch, gloo's, and what works on Symmetric memory next to
+// the calls that it takes the place of, all timed in turns by the same ranks.
+#include "tools/gloo_peer.hpp"
+
 #include <clutch/dist/matmul.hpp>
 #include <clutch/dist/moe.hpp>
 #include <clutch/ops/copy.hpp>
@@ -12,12 +14,16 @@
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -226,6 +232,12 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
   return c;
 }
 
+double slowest_of(double us) {
+  double slowest = 0;
+  MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
 /// Microseconds of a call, of the rank that takes longest.
 double time_us(const std::function<void()>& call, int times) {
   const Stream stream = current_stream();
@@ -236,9 +248,7 @@ double time_us(const std::function<void()>& call, int times) {
     call();
     stream.synchronize();
   }
-  double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times, slowest = 0;
-  MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
+  return slowest_of(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times);
 }
 
 double median(std::vector<double> x) {
@@ -246,55 +256,89 @@ double median(std::vector<double> x) {
   return x.size() % 2 != 0 ? x[x.size() / 2] : (x[x.size() / 2 - 1] + x[x.size() / 2]) / 2;
 }
 
+/// Times of one side, and what each pair's time of ours was to it.
+struct Times {
+  std::vector<double> us, ratios;
+  std::string text() const {
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    return fmt::format("{:>10.1f}  {:.2f} [{:.2f}, {:.2f}]", median(us), median(ratios), *least, *most);
+  }
+  std::string json(const std::string& us_name, const std::string& prefix) const {
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    return fmt::format(R"("{}": {:.2f}, "{}ratio": {:.3f}, "{}least": {:.3f}, "{}most": {:.3f})", us_name, median(us), prefix, median(ratios), prefix, *least,
+                       prefix, *most);
+  }
+};
+
+/// The ranks' Python processes meet, by a file of rank 0's choice. Returns the peer's name.
+std::string meet(tools::GlooPeer& peer, const Group& world) {
+  std::array<char, 256> file{};
+  if (world.rank() == 0)
+    fmt::format_to_n(file.data(), file.size() - 1, "{}", (std::filesystem::temp_directory_path() / fmt::format("clutch_gloo_{}", ::getpid())).string());
+  MPI_Bcast(file.data(), static_cast<int>(file.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  std::string name = peer.meet(world.rank(), world.size(), file.data());
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::error_code ignored;
+  if (world.rank() == 0) std::filesystem::remove(file.data(), ignored);
+  return name;
+}
+
 int run(const Settings& s) {
   static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic}, {"one_shot", Algorithm::one_shot},
                                                             {"direct", Algorithm::direct},       {"tree", Algorithm::tree},
                                                             {"halving", Algorithm::halving},     {"board", Algorithm::board}};
   const Algorithm algorithm = kAlgorithms.at(s.algorithm);
+  const std::unique_ptr<tools::GlooPeer> gloo = tools::GlooPeer::start();
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm everyone = MPI_COMM_WORLD;
   const Group world = open({.communicator = &everyone});
   const bool prints = world.rank() == 0;
+  const std::string gloo_name = gloo ? meet(*gloo, world) : std::string();
   if (prints && !s.json) {
     fmt::print(
         "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory; of put, get, all_to_all_v and products "
-        "our own calls, see --help), median of {} pairs [least, most]\n",
-        world.size(), current_stream().device().name(), s.pairs);
-    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
-               "time (us)", "algbw", "busbw", "#wrong", "peer (us)");
+        "our own calls, see --help), median of {} pairs [least, most]{}\n",
+        world.size(), current_stream().device().name(), s.pairs, gloo ? fmt::format("; then those of {}, a thread each", gloo_name) : std::string());
+    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio{}\n", "op", "size (B)", "count", "type", "redop", "root",
+               "time (us)", "algbw", "busbw", "#wrong", "peer (us)", gloo ? "               gloo (us)  ratio" : "");
   }
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
     for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
       const Case c = make(op, bytes, world, algorithm, s.symmetric, s.width);
       c.ours(), c.peer();
-      const double first = std::max(time_us(c.ours, 1), time_us(c.peer, 1));
-      const int times = std::clamp(static_cast<int>(s.least_ms * 1000 / first), 1, 2000);
-      std::vector<double> ours, peers, ratios;
+      auto times_of = [&](double first_us) { return std::clamp(static_cast<int>(s.least_ms * 1000 / first_us), 1, 2000); };
+      const int times = times_of(std::max(time_us(c.ours, 1), time_us(c.peer, 1)));
+      const std::int64_t gloo_wrong = gloo ? gloo->prepare(op, c.count) : -1;
+      const bool has_gloo = gloo_wrong >= 0;
+      auto gloo_us = [&](int n) { return slowest_of(gloo->time_us(n)); };
+      const int gloo_times = has_gloo ? times_of(gloo_us(1)) : 0;
+      std::vector<double> ours;
+      Times peers, gloos;
       for (int pair = 0; pair < s.pairs; ++pair) {
         // Ours first and last in turns.
-        double a = 0, b = 0;
+        double a = 0, b = 0, g = 0;
+        if (pair % 2 != 0 && has_gloo) g = gloo_us(gloo_times);
         if (pair % 2 == 0) a = time_us(c.ours, times), b = time_us(c.peer, times);
         if (pair % 2 != 0) b = time_us(c.peer, times), a = time_us(c.ours, times);
-        ours.push_back(a), peers.push_back(b), ratios.push_back(b / a);
+        if (pair % 2 == 0 && has_gloo) g = gloo_us(gloo_times);
+        ours.push_back(a), peers.us.push_back(b), peers.ratios.push_back(b / a);
+        if (has_gloo) gloos.us.push_back(g), gloos.ratios.push_back(g / a);
       }
-      std::int64_t mine = c.wrong ? c.wrong() : 0, wrong = 0;
+      std::int64_t mine = (c.wrong ? c.wrong() : 0) + std::max<std::int64_t>(gloo_wrong, 0), wrong = 0;
       MPI_Allreduce(&mine, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
       all_wrong += wrong;
       const double us = median(ours), gbs = static_cast<double>(c.count) * kElement / us / 1000;
       const bool reduces = op.find("reduce") != std::string::npos, has_root = op == "reduce" || op == "gather" || op == "scatter" || op == "broadcast";
       if (!prints) continue;
-      const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
       if (s.json)
-        fmt::print(
-            "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"peer_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
-            "\"wrong\": {}}}\n",
-            op, world.size(), static_cast<std::uint64_t>(c.count) * kElement, us, median(peers), median(ratios), *least, *most, wrong);
+        fmt::print("{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, {}{}, \"wrong\": {}}}\n", op, world.size(),
+                   static_cast<std::uint64_t>(c.count) * kElement, us, peers.json("peer_us", ""), has_gloo ? ", " + gloos.json("gloo_us", "gloo_") : "", wrong);
       else
-        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {:>10.1f}  {:.2f} [{:.2f}, {:.2f}]\n", op,
-                   static_cast<std::uint64_t>(c.count) * kElement, c.count, "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong,
-                   median(peers), median(ratios), *least, *most);
+        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {}{}\n", op, static_cast<std::uint64_t>(c.count) * kElement,
+                   c.count, "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong, peers.text(),
+                   has_gloo ? "  " + gloos.text() : std::string());
       std::fflush(stdout);
     }
   MPI_Finalize();
@@ -303,7 +347,8 @@ int run(const Settings& s) {
 
 int command(int argc, char** argv) {
   Settings s;
-  CLI::App app("Times collectives of f32 and MPI's own on host memory in turns. Start it by mpirun.");
+  CLI::App app(
+      "Times collectives of f32 and MPI's own on host memory in turns, and gloo's where the Python of CLUTCH_PEER_PYTHON has torch. Start it by mpirun.");
   std::vector<std::string> all = s.ops;
   all.insert(all.end(), kOnSymmetric.begin(), kOnSymmetric.end());
   app.add_option("--ops", s.ops,
