@@ -38,7 +38,7 @@ struct Settings {
   std::string algorithm = "automatic";
   std::int64_t width = 64;
   int pairs = 7;
-  bool symmetric = false;
+  bool symmetric = false, in_place = false;
   double least_ms = 20;
   bool json = false;
 };
@@ -129,8 +129,9 @@ Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& 
   return c;
 }
 
-Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, bool symmetric, std::int64_t width) {
-  if (std::find(kOnSymmetric.begin(), kOnSymmetric.end(), op) != kOnSymmetric.end()) return make_on_symmetric(op, bytes, g, width);
+Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, const Settings& settings) {
+  const bool symmetric = settings.symmetric;
+  if (std::find(kOnSymmetric.begin(), kOnSymmetric.end(), op) != kOnSymmetric.end()) return make_on_symmetric(op, bytes, g, settings.width);
   const int n = g.size(), me = g.rank();
   const std::int64_t block = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n, 1), total = block * n;
   const double share = static_cast<double>(n - 1) / n;
@@ -159,10 +160,11 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
   const auto count = static_cast<int>(total), part = static_cast<int>(block);
   if (op == "all_reduce" || op == "reduce") {
     const bool to_all = op == "all_reduce";
-    const Tensor x = in(total), out = symmetric && to_all ? place(total) : empty({total});
+    const bool in_place = to_all && (symmetric || settings.in_place);
+    const Tensor x = in(total), out = to_all ? place(total) : empty({total});
     const auto a = host_in(total), b = host_out(total);
     c.bus = to_all ? 2 * share : 1;
-    if (symmetric && to_all) {
+    if (in_place) {
       // In place, of the same numbers again and again: they are averaged.
       copy_(out, x);
       c.ours = [=] { g.all_reduce_(out, {.op = ReduceOp::avg, .algorithm = algorithm}); };
@@ -306,7 +308,7 @@ int run(const Settings& s) {
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
     for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
-      const Case c = make(op, bytes, world, algorithm, s.symmetric, s.width);
+      const Case c = make(op, bytes, world, algorithm, s);
       c.ours(), c.peer();
       auto times_of = [&](double first_us) { return std::clamp(static_cast<int>(s.least_ms * 1000 / first_us), 1, 2000); };
       const int times = times_of(std::max(time_us(c.ours, 1), time_us(c.peer, 1)));
@@ -360,6 +362,7 @@ int command(int argc, char** argv) {
   app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving", "board"}));
+  app.add_flag("--in-place", s.in_place, "all_reduce in place, as gloo's always is and that of --symmetric");
   app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
   app.add_option("--width", s.width, "Columns of products behind a gather, and inner size of those before a reduction; rows that move have 256 numbers")
       ->check(CLI::Range(1, 1 << 16));
