@@ -275,8 +275,8 @@ class CLUTCH_DIST_API Group {
   void set_timeout(Timeout timeout) const;
 
   // Functions that are called for what this rank does in this group, not in groups made of it. None may wait for a
-  // Work or throw (what it throws is lost), and one is called by one thread at a time. Without any a call costs one
-  // relaxed load more. Errors: invalid_argument for an empty function.
+  // Work or throw (what it throws is lost), and one is called by one thread at a time. Without any a call costs two
+  // relaxed loads more. Errors: invalid_argument for an empty function.
   /// When a call gets its number: by the thread that makes it, in the order of the calls, and once more at each replay.
   [[nodiscard]] Hook on_call(std::function<void(const CallInfo&)> function) const;
   /// When a call has ended, before its Work says so: by the progress thread, or, of calls of few bytes, by the one that

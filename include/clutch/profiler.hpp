@@ -217,7 +217,7 @@ enum class TraceNames : std::uint8_t {
 
 struct TraceOptions {
   TraceNames names = TraceNames::opencl;
-  int rank = 0;  ///< of a job of several processes
+  int rank = 0;  ///< of a job of several processes; with a world_size of 1 what set_trace_member() has
   int world_size = 1;
 };
 
