@@ -17,7 +17,7 @@ std::string_view name(ReduceOp op) noexcept { return detail::name(static_cast<de
 
 namespace detail {
 
-std::string_view name_of(CallKind kind) noexcept {
+std::string_view name(CallKind kind) noexcept {
   switch (kind) {
     case CallKind::all_reduce: return "all_reduce";
     case CallKind::reduce: return "reduce";
@@ -72,8 +72,23 @@ void CallHeader::set_place(const SourceLine& where) {
   line = where.line;
 }
 
+Algorithm CallHeader::algorithm() const noexcept {
+  if (symmetric != 0) return Algorithm::kernel;
+  // Who sends to whom is the call itself.
+  if (kind > CallKind::all_to_all_v) return Algorithm::automatic;
+  switch (method) {
+    case Method::one_shot: return Algorithm::one_shot;
+    case Method::direct: return Algorithm::direct;
+    case Method::tree: return Algorithm::tree;
+    case Method::halving: return Algorithm::halving;
+    case Method::ring: return Algorithm::ring;
+    case Method::board: return Algorithm::board;
+  }
+  return Algorithm::automatic;
+}
+
 std::string CallHeader::text() const {
-  std::string what(name_of(kind));
+  std::string what(name(kind));
   if (kind != CallKind::barrier && kind != CallKind::split) {
     what += '(';
     if (reduces(kind)) what += op == ReduceOp::premul_sum ? fmt::format("premul_sum by {}, ", factor) : fmt::format("{}, ", name(op));

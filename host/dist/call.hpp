@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -43,7 +44,8 @@ enum class CallKind : std::uint8_t {
   receive,
 };
 bool reduces(CallKind kind) noexcept;
-std::string_view name_of(CallKind kind) noexcept;
+/// "all_reduce"
+std::string_view name(CallKind kind) noexcept;
 
 class SimulatedRank;
 
@@ -72,6 +74,8 @@ struct CallHeader {
   void set_place(const SourceLine& where);
   /// "all_reduce(sum, direct, 1024 elements of f32) at FILE:42"
   std::string text() const;
+  /// The algorithm that does it; automatic where there is no choice.
+  Algorithm algorithm() const noexcept;
   /// True if both are one call.
   bool agrees(const CallHeader& other) const;
 };
@@ -114,7 +118,7 @@ struct CallPlan {
   bool wide = false;   ///< sums are sent in the wide type
   bool lays = false;   ///< the numbers are laid on the board, in the place of a schedule
   bool reads = false;  ///< of a call that `lays`: where its numbers are is laid there, and the others read them
-  bool async = false;
+  bool async = false;  ///< as CallOptions says
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;
   bool one_memory = false;

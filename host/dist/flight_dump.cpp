@@ -22,6 +22,17 @@ namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 namespace {
 
+/// PyTorch's names of dtypes, by number; empty where it has none.
+constexpr std::array<std::string_view, kDTypeCount> kTorchDTypes{
+    "Double", "Float", "Half", "BFloat16", "Float8_e4m3fn", "Float8_e5m2",   "Float8_e8m0fnu", "",       "",      "Float4_e2m1fn_x2", "Char", "Byte",
+    "Short",  "Int",   "Long", "Bool",     "ComplexFloat",  "ComplexDouble", "UInt16",         "UInt32", "UInt64"};
+
+}  // namespace
+
+std::string_view torch_name(DType dtype) { return kTorchDTypes[static_cast<std::size_t>(dtype)]; }
+
+namespace {
+
 using clutch::detail::PickleValue;
 using clutch::detail::PickleWriter;
 
@@ -32,14 +43,9 @@ constexpr std::int64_t kMostRanks = 1 << 20;
 
 // ---- PyTorch's names
 
-/// PyTorch's names of dtypes, by number; empty where it has none.
-constexpr std::array<std::string_view, kDTypeCount> kTorchDTypes{
-    "Double", "Float", "Half", "BFloat16", "Float8_e4m3fn", "Float8_e5m2",   "Float8_e8m0fnu", "",       "",      "Float4_e2m1fn_x2", "Char", "Byte",
-    "Short",  "Int",   "Long", "Bool",     "ComplexFloat",  "ComplexDouble", "UInt16",         "UInt32", "UInt64"};
-
 std::string_view torch_dtype(const FlightTensors& tensors) {
   if (!tensors.dtype) return "Byte";
-  const std::string_view torch = kTorchDTypes[static_cast<std::size_t>(*tensors.dtype)];
+  const std::string_view torch = torch_name(*tensors.dtype);
   return torch.empty() ? name(*tensors.dtype) : torch;
 }
 

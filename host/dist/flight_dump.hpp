@@ -12,6 +12,9 @@
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
+/// PyTorch's name of a dtype, "Float"; empty where it has none.
+std::string_view torch_name(DType dtype);
+
 /// A dump in the encoding that the analyzer of PyTorch 2.12.1 was tried with; docs/flight.md has its table. It has no calls that the analyzer does not know,
 /// nor those of groups whose ranks are not known.
 std::string torch_pickle_of(const FlightImage& image);

@@ -2,6 +2,7 @@
 #include "dist/group.hpp"
 #include "dist/mpi_transport.hpp"
 #include "dist/peer_memory.hpp"
+#include "dist/profiled.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
 
@@ -43,6 +44,7 @@ std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint
   for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
   auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
   group->connect();
+  tell_profiles(*group);
   return group;
 }
 
@@ -154,6 +156,7 @@ void GroupImpl::watch() {
     process.machine = of.machine, process.id = of.id, process.begun = of.begun;
   }
   facts_.peers = std::make_shared<Peers>(processes);
+  tell_profiles(*this);
 }
 
 std::vector<int> GroupImpl::ended() const {
@@ -248,13 +251,16 @@ std::uint64_t GroupImpl::next_group() {
 }
 
 void GroupImpl::fail(const Error& why) {
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = why;
+    is_first = !failure_.has_value();
+    if (is_first) failure_ = why;
     has_failed_ = true;
   }
   if (simulated_group_ != nullptr) SimulatedWorld::leave(*simulated_group_, rank());
   Progress::instance().wake();
+  if (is_first) hooks_->aborted();
 }
 std::optional<Error> GroupImpl::failure() const {
   if (!has_failed_) return std::nullopt;

@@ -5,6 +5,7 @@
 #include "dist/call.hpp"
 #include "dist/device_link.hpp"
 #include "dist/flight.hpp"
+#include "dist/hooks.hpp"
 #include "dist/peers.hpp"
 #include "dist/progress.hpp"
 #include "dist/simulation.hpp"
@@ -76,6 +77,8 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   const std::string& name() const { return facts_.name; }
   Flight* flight() const { return facts_.flight.get(); }
   std::uint32_t flight_group() const { return flight_group_; }
+  Hooks& hooks() const noexcept { return *hooks_; }
+  const GroupFacts& facts() const noexcept { return facts_; }
   /// How often a subgroup of such ranks was made before.
   int same_subgroups(std::uint64_t ranks);
   const std::vector<int>& global_ranks() const { return facts_.global_ranks; }
@@ -150,6 +153,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   bool reads_peers_ = false;
   ScratchMemory scratch_;
   const std::uint32_t flight_group_;
+  const std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   mutable std::mutex mutex_;
   std::shared_ptr<const Schedule> meeting_;
   Timeout timeout_;

@@ -6,6 +6,7 @@
 #include "dist/group.hpp"
 #include "dist/hash.hpp"
 #include "dist/model.hpp"
+#include "dist/profiled.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
 
@@ -117,7 +118,7 @@ struct GroupCalls {
     check(options.timeout.count() >= 0, ErrorCode::invalid_argument, "timeout must not be negative, got {} ms", options.timeout.count());
     plan->header.kind = kind;
     plan->header.set_place(options.where);
-    plan->where = options.where;
+    plan->where = options.where, plan->async = options.async;
     if (some.defined()) plan->header.dtype = some.dtype(), plan->shape.element = is_packed(some.dtype()) ? 1 : static_cast<std::size_t>(bits(some.dtype())) / 8;
     return plan;
   }
@@ -268,6 +269,7 @@ struct GroupCalls {
         refuse(ErrorCode::device_mismatch, "the stream must be of the tensors' device, got one of another");
       check(batch == nullptr || asked == batch->asked, ErrorCode::invalid_argument,
             "the stream of a call in a Batch must be that of the Batch, got another one");
+      const ProfiledCall profiled(*plan, batch == nullptr && !asked.is_capturing());
       const bool is_idle = check_stream(asked, plan);
       const Stream stream = batch != nullptr ? batch->stream : options.async ? g.stream_behind(asked) : asked;
       const auto state = std::make_shared<CallState>();

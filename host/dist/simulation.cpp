@@ -354,7 +354,7 @@ std::vector<SimulatedCall> SimulatedWorld::calls(int rank) const {
   std::vector<SimulatedCall> calls;
   for (const Deed& deed : deeds(static_cast<std::size_t>(rank)))
     if (deed.kind == Deed::Kind::call)
-      calls.push_back({.name = std::string(name_of(deed.header.kind)),
+      calls.push_back({.name = std::string(name(deed.header.kind)),
                        .group = groups_[deed.group].name,
                        .sequence = deed.header.sequence,
                        .bytes = bytes_of(deed),
@@ -405,13 +405,13 @@ std::string SimulatedWorld::trace() const {
       if (deed.kind != Deed::Kind::call) continue;
       const std::string args = fmt::format(
           R"(, "cat": "collective", "args": {{"Collective name": "{}", "Process Group Name": {}, "Group size": {}, "Rank": {}, "Seq": {}, "dtype": "{}", "bytes": {}, "state": "{}"}})",
-          name_of(deed.header.kind), nlohmann::json(printable(groups_[deed.group].name)).dump(), groups_[deed.group].ranks.size(), r, deed.header.sequence,
+          name(deed.header.kind), nlohmann::json(printable(groups_[deed.group].name)).dump(), groups_[deed.group].ranks.size(), r, deed.header.sequence,
           clutch::name(deed.header.dtype), bytes_of(deed),
           deed.status == Work::Status::done        ? "done"
           : deed.status == Work::Status::timed_out ? "timed out"
                                                    : "failed");
       slice("waits", deed.async, deed.begin_us, deed.met_us, "");
-      slice(name_of(deed.header.kind), deed.async, deed.met_us, deed.end_us, args);
+      slice(name(deed.header.kind), deed.async, deed.met_us, deed.end_us, args);
     }
   }
   return text + "\n]}\n";

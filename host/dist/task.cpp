@@ -2,6 +2,7 @@
 #include "dist/task.hpp"
 #include "dist/mpi_transport.hpp"
 #include "dist/peer_memory.hpp"
+#include "dist/profiled.hpp"
 
 #include <fmt/format.h>
 #include <clutch/interop_cl.hpp>
@@ -94,6 +95,23 @@ CallTask::CallTask(std::shared_ptr<GroupImpl> group, std::shared_ptr<const CallP
     deed_ = simulated->begin(*group_->simulated_group(), *plan_, header_, group_->timeout_of(*plan_), record_);
     state_->simulated = group_->shared_simulated(), state_->deeds = {*deed_};
   }
+  if (profiler::recording()) [[unlikely]]
+    ProfiledCall::tell(*group_, *plan_, header_);
+  if (group_->hooks().any()) [[unlikely]]
+    group_->hooks().called(info());
+}
+
+CallInfo CallTask::info() const {
+  return {.kind = name(header_.kind),
+          .sequence = header_.sequence,
+          .group = group_->name(),
+          .dtype = header_.dtype,
+          .elements = header_.elements,
+          .root = header_.root,
+          .peer = peer_,
+          .op = header_.op,
+          .algorithm = header_.algorithm(),
+          .where = plan_->where};
 }
 
 GroupImpl::Line CallTask::line() const { return {header_.kind == CallKind::send, plan_->peer, plan_->tag}; }
@@ -191,7 +209,10 @@ bool CallTask::begin() {
 /// All ranks have come: their memory is as they want it read.
 void CallTask::launch() {
   const Stream stream = group_->kernel_stream(state_->stream.device());
-  plan_->launch(stream);
+  {
+    const ProfiledLaunch profiled(*group_, *plan_, header_);
+    plan_->launch(stream);
+  }
   Event behind;
   behind.record(stream);
   kernels_ = retained(interop::event(behind));
@@ -573,6 +594,8 @@ void CallTask::end(Work::Status how, std::optional<Error> why) {
   if (has_arrived_) group_->board()->end(header_.sequence);
   // Exchanges that are not done keep the memory.
   exchange_.reset(), execution_.reset();
+  if (group_->hooks().any()) [[unlikely]]
+    group_->hooks().done(info(), how);
   // Streams fail before they go on.
   state_->end(how, std::move(why));
   if (link_) link_->end();

@@ -77,6 +77,7 @@ class CallTask : public Task {
   /// Processes of other ranks that have ended. True if the call ends by that.
   bool end_with_others();
   std::string text() const;
+  CallInfo info() const;
   GroupImpl::Line line() const;
   std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag);
 

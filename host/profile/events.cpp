@@ -40,6 +40,7 @@ profiler::FunctionEvent event_of(const Profile& profile, const ProfileRecord& r)
   e.device_resource_id = on_device ? r.stream : r.thread;
   e.flops = r.flops, e.bytes = r.kind == RecordKind::memory ? 0 : r.bytes;
   e.finished = r.finished;
+  if (const ProfiledFacts* facts = profile.facts_of(r)) e.facts = facts->arguments;
   e.is_user_annotation = r.kind == RecordKind::range;
   if (r.kind == RecordKind::op && r.global != 0) {
     e.input_shapes = r.plan;

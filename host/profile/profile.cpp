@@ -14,6 +14,16 @@ const ProfileRecord* Profile::parent_of(const ProfileRecord& r) const {
   return found == scopes.end() ? nullptr : &record(found->second);
 }
 
+const ProfiledFacts* Profile::facts_of(const ProfileRecord& r) const {
+  if (!log->has_facts()) return nullptr;
+  if (r.kind == RecordKind::range) return log->facts(r.global);
+  if (!is_command(r.kind) || r.kind == RecordKind::wait) return nullptr;
+  if (const ProfiledFacts* own = r.kind == RecordKind::opaque ? log->facts(r.global) : nullptr) return own;
+  for (const ProfileRecord* scope = parent_of(r); scope; scope = parent_of(*scope))
+    if (const ProfiledFacts* facts = scope->kind == RecordKind::range ? log->facts(scope->global) : nullptr) return facts;
+  return nullptr;
+}
+
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof) {
   auto profile = std::make_shared<Profile>();
   log->finish();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -41,10 +42,19 @@ struct Profile {
   const ProfileRecord& record(std::uint32_t i) const { return log->at(i); }
   /// The scope around a record; null if there is none, or if it was dropped.
   const ProfileRecord* parent_of(const ProfileRecord& r) const;
+  /// What ranges say of a record; null: nothing.
+  const ProfiledFacts* facts_of(const ProfileRecord& r) const;
   std::uint64_t since_start(std::uint64_t host) const { return host > log->start ? host - log->start : 0; }
   profiler::RoofPoint roof_of(const ProfileRecord& r) const;
   profiler::ProfileTotals totals() const;
 };
+
+/// Members of the heads of all traces, by key. Values are JSON.
+struct TraceMembers {
+  std::mutex mutex;
+  std::map<std::string, std::string> of;
+};
+TraceMembers& trace_members();
 
 /// Finishes a log that has ended, and orders its records. `roof`: of all devices; zeros: the kept one of each.
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof);

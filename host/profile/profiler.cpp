@@ -59,6 +59,37 @@ Range::Range(std::string_view name) {
     annotation_ = std::make_unique<GraphAnnotation>(name);
 }
 
+Range::Range(std::string_view name, const RangeFacts& facts) : Range(name) { set_facts(facts); }
+
+namespace {
+
+std::string json_of(const RangeFacts::Value& value) {
+  return std::visit([](const auto& v) { return nlohmann::json(v).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }, value);
+}
+
+}  // namespace
+
+void Range::set_facts(const RangeFacts& facts) noexcept {
+  if (number_ == 0) return;
+  try {
+    detail::ProfiledFacts kept{.arguments = {}, .op_name = facts.op_name, .command_name = facts.command_name};
+    for (const auto& [key, value] : facts.arguments) kept.arguments.emplace_back(key, json_of(value));
+    detail::set_range_facts(number_, std::move(kept));
+  } catch (const std::exception&) {
+    return;  // without memory the event has none
+  }
+}
+
+bool recording() noexcept { return (detail::profiled() & detail::kProfileHost) != 0; }
+
+void set_trace_member(const std::string& key, const std::string& json) {
+  if (!nlohmann::json::accept(json))
+    throw Error(ErrorCode::invalid_argument, "profiler::set_trace_member", fmt::format("the value of {} must be JSON, got {}", key, json));
+  detail::TraceMembers& members = detail::trace_members();
+  const std::lock_guard lock(members.mutex);
+  members.of[key] = json;
+}
+
 std::string Range::close() noexcept {
   annotation_.reset();
   const std::uint64_t number = std::exchange(number_, 0);
@@ -268,6 +299,11 @@ void Profiler::export_kernel_annotations(const std::string& path) const { detail
 }}}  // namespace clutch::v0::profiler
 
 namespace clutch { inline namespace v0 { namespace detail {
+
+TraceMembers& trace_members() {
+  static auto* one = new TraceMembers;
+  return *one;
+}
 
 namespace {
 

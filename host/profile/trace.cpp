@@ -107,7 +107,8 @@ class TraceWriter {
     for (const Placed& p : commands_)
       if (!p.is_range) timed_.insert(profile_.record(p.record).id);
     // HolisticTraceAnalysis finds idle times by itself, and would take these for work.
-    if (options_.names != profiler::TraceNames::hta) gaps_ = profile_gaps(profile_, kLeastGap);
+    if (!has_hta_names()) gaps_ = profile_gaps(profile_, kLeastGap);
+    find_members();
     write_head();
     write_rows();
     // Threads first: HolisticTraceAnalysis takes the first slice of a range's name for the range.
@@ -151,8 +152,9 @@ class TraceWriter {
       head += '}';
       comma = ",";
     }
-    head += fmt::format(R"(],"distributedInfo":{{"backend":"clutch","rank": {},"world_size":{}}})", options_.rank, options_.world_size);
-    for (const auto& [key, json] : profile_.metadata) head += fmt::format(",{}:{}", json_text(key), json);
+    head += fmt::format(R"(],"distributedInfo":{})", distributed_);
+    for (const auto& [key, json] : profile_.metadata) head += fmt::format(",{}:{}", json_text(key), json), members_.erase(key);
+    for (const auto& [key, json] : members_) head += fmt::format(",{}:{}", json_text(key), json);
     head += fmt::format(R"(,"profile_memory":{:d},"record_shapes":{:d},"with_flops":1)", (profile_.log->options.what & kProfileMemory) != 0,
                         (profile_.log->options.what & kProfileShapes) != 0);
     head += fmt::format(
@@ -172,12 +174,31 @@ class TraceWriter {
     event(R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"ts":0.000,"args":{{"sort_index":{}}}}})", pid, order);
   }
 
+  /// What the head says beyond the trace itself.
+  void find_members() {
+    // HolisticTraceAnalysis finds the rank by the space before it.
+    distributed_ = fmt::format(R"({{"backend":"clutch","rank": {},"world_size":{}}})", options_.rank, options_.world_size);
+    rank_ = options_.rank;
+    TraceMembers& members = trace_members();
+    const std::lock_guard lock(members.mutex);
+    members_ = members.of;
+    const auto found = members_.find("distributedInfo");
+    if (found == members_.end()) return;
+    if (options_.world_size == 1) {
+      distributed_ = found->second;
+      const nlohmann::json info = nlohmann::json::parse(distributed_);
+      const auto rank = info.is_object() ? info.find("rank") : info.end();
+      if (rank != info.end() && rank->is_number_integer()) rank_ = rank->get<int>();
+    }
+    members_.erase(found);
+  }
+
   void write_rows() {
     std::set<std::uint32_t> threads;
     for (std::uint32_t i : profile_.order)
       if (const ProfileRecord& r = profile_.record(i); !is_command(r.kind)) threads.insert(r.thread);
     const std::string own = fmt::format("{}", pid_);
-    name_process(own, fmt::format("clutch rank {}", options_.rank), "CPU", 0);
+    name_process(own, fmt::format("clutch rank {}", rank_), "CPU", 0);
     for (std::uint32_t thread : threads) name_row(own, thread, fmt::format("thread {}", thread), thread);
     std::set<std::pair<std::uint16_t, std::uint64_t>> rows;
     for (const Placed& p : commands_)
@@ -226,8 +247,11 @@ class TraceWriter {
       fmt::format_to(std::back_inserter(args), R"("queued":0,"queued us":{},"device":{},"context":1,"stream":{},"correlation":{})", micro(r.begin - r.queued),
                      r.device, r.stream, r.id);
       add_facts(r, args);
-      event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", category(r), json_text(trace_name(r)), r.device, p.row, ts,
-            dur, args);
+      const ProfiledFacts* const facts = profile_.facts_of(r);
+      if (facts) add_arguments(*facts, args);
+      const bool is_renamed = facts && has_hta_names() && !facts->command_name.empty() && (r.kind == RecordKind::kernel || r.kind == RecordKind::opaque);
+      event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", category(r),
+            json_text(is_renamed ? facts->command_name : trace_name(r)), r.device, p.row, ts, dur, args);
     }
   }
 
@@ -240,6 +264,14 @@ class TraceWriter {
     const std::string named = gap.waits_for.empty() ? std::string(cause) : fmt::format("{}: {}", cause, gap.waits_for);
     event(R"({{"ph":"X","cat":"idle_gap","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", json_text(named), gap.device_index,
           gap.stream + kIdleRow, of_start(gap.start_ns), micro(gap.end_ns - gap.start_ns), args);
+  }
+
+  bool has_hta_names() const { return options_.names == profiler::TraceNames::hta; }
+
+  /// Behind other arguments, none of which is written twice.
+  static void add_arguments(const ProfiledFacts& facts, std::string& args) {
+    for (const auto& [key, json] : facts.arguments)
+      if (const std::string member = json_text(key) + ':'; args.find(member) == std::string::npos) args += (args.empty() ? "" : ",") + member + json;
   }
 
   void add_facts(const ProfileRecord& r, std::string& args) const {
@@ -267,7 +299,7 @@ class TraceWriter {
 
   /// The name of a call that enqueues.
   std::string_view call_name(const ProfileRecord& r) const {
-    if (options_.names != profiler::TraceNames::hta) return r.name;
+    if (!has_hta_names()) return r.name;
     const std::string_view name = r.name;
     if (name == "clEnqueueNDRangeKernel" || name == "clEnqueueCommandBufferKHR" || name == "opaque task") return "cudaLaunchKernel";
     if (name == "clEnqueueFillBuffer") return "cudaMemsetAsync";
@@ -294,10 +326,14 @@ class TraceWriter {
     if (r.kind == RecordKind::op && r.global != 0) args += operands(profile_.log->operands(r.global).list);
     if (!r.finished) args += R"("finished":false,)";
     if (!args.empty()) args.pop_back();
+    const ProfiledFacts* const facts = profile_.facts_of(r);
+    if (facts) add_arguments(*facts, args);
+    const bool is_op = facts && has_hta_names() && !facts->op_name.empty();
     // A wait of the host is a runtime call to readers, too.
-    const std::string_view cat = r.kind == RecordKind::sync ? "cuda_runtime" : category(r);
-    event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", cat,
-          json_text(call || r.kind == RecordKind::sync ? call_name(r) : trace_name(r)), pid_, r.thread, at(begin), micro(end - begin), args);
+    const std::string_view cat = is_op ? "cpu_op" : r.kind == RecordKind::sync ? "cuda_runtime" : category(r);
+    const std::string_view name = is_op ? facts->op_name : call || r.kind == RecordKind::sync ? call_name(r) : trace_name(r);
+    event(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", cat, json_text(name), pid_, r.thread, at(begin),
+          micro(end - begin), args);
     if (!call || !timed_.contains(r.id)) return;
     event(R"({{"ph":"s","id":{},"cat":"ac2g","name":"ac2g","pid":{},"tid":{},"ts":{}}})", r.id, pid_, r.thread, at(begin));
     calls_.insert(r.id);
@@ -315,6 +351,9 @@ class TraceWriter {
   const profiler::TraceOptions& options_;
   OutputFile out_;
   std::uint64_t pid_, base_ = 0;
+  int rank_ = 0;
+  std::string distributed_;
+  std::map<std::string, std::string> members_;
   bool first_ = true;
   std::string text_;
   std::vector<Placed> commands_;

@@ -43,6 +43,7 @@ struct ThreadScopes {
   std::uint64_t epoch = 0;
   std::vector<Scope> open;
   std::vector<ProfiledOperand> operands;  ///< of the innermost op
+  std::uint64_t facts = 0, facts_at = 0;  ///< the last ones that a range got, and when
 };
 
 constinit thread_local ThreadScopes* t_scopes = nullptr;
@@ -71,6 +72,7 @@ void enter(ThreadScopes& mine, std::uint64_t epoch) {
   if (mine.number == 0) mine.number = g_threads.fetch_add(1, std::memory_order_relaxed) + 1;
   mine.open.clear();
   mine.operands.clear();
+  mine.facts = mine.facts_at = 0;
   mine.epoch = epoch;
 }
 
@@ -169,6 +171,8 @@ void add_command(const Locked& locked, const ProfiledInfo& info, Enqueued comman
   if ((log.options.what & kProfileDevice) == 0) return;
   ProfileRecord& r = place(info.kind);
   r.name = info.name, r.plan = info.plan;
+  // What a library enqueues may say of itself what it is.
+  if (info.kind == RecordKind::opaque && locked.mine().facts_at >= command.begin) r.global = locked.mine().facts;
   if (const Geometry* g = info.geometry) {
     r.global = g->global, r.global_y = clamped(g->global_y), r.global_z = clamped(g->global_z);
     r.local = clamped(g->local), r.local_y = clamped16(g->local_y), r.local_z = clamped16(g->local_z);
@@ -270,6 +274,18 @@ std::uint64_t begin_range(std::string_view name) noexcept {
     locked.mine().open.push_back({.range = number, .name = kept, .begin = now, .id = id, .record = record});
   });
   return number;
+}
+
+void set_range_facts(std::uint64_t number, ProfiledFacts facts) noexcept {
+  recording([&] {
+    const Locked locked;
+    if (!locked || number <= locked.log().ranges_before) return;
+    ThreadScopes& mine = locked.mine();
+    const auto found = std::find_if(mine.open.begin(), mine.open.end(), [&](const Scope& s) { return s.range == number; });
+    if (found == mine.open.end()) return;
+    mine.facts = locked.log().keep_facts(std::move(facts)), mine.facts_at = host_now();
+    if (ProfileRecord* record = locked.log().find(found->record); record && record->id == found->id) record->global = mine.facts;
+  });
 }
 
 RangeEnd end_range(std::uint64_t number, std::string& innermost) noexcept {

@@ -82,6 +82,16 @@ std::uint64_t ProfileLog::keep_operands(std::span<const ProfiledOperand> operand
   return operand_numbers_.emplace(std::move(key), operands_.size()).first->second;
 }
 
+std::uint64_t ProfileLog::keep_facts(ProfiledFacts facts) {
+  if (facts_.size() == capacity_) facts_.pop_front(), ++facts_dropped_;
+  facts_.push_back(std::move(facts));
+  return facts_dropped_ + facts_.size();
+}
+
+const ProfiledFacts* ProfileLog::facts(std::uint64_t number) const noexcept {
+  return number > facts_dropped_ && number <= facts_dropped_ + facts_.size() ? &facts_[static_cast<std::size_t>(number - facts_dropped_ - 1)] : nullptr;
+}
+
 void ProfileLog::add_pending(std::uint64_t stream, std::uint64_t number, ClEvent event, ClEvent before, std::uint64_t host_begin) {
   pending_[stream].push_back({number, std::move(event), std::move(before), host_begin});
   ++pending_count_;
@@ -201,6 +211,7 @@ void ProfileLog::clear() {
   pending_.clear();
   pending_count_ = 0;
   drain_ns = untimed = 0;
+  facts_dropped_ += facts_.size(), facts_.clear();
   start = host_now();
 }
 

@@ -64,7 +64,8 @@ struct ProfileRecord {
   std::uint64_t begin = 0, end = 0;
   std::uint64_t queued = 0;    ///< of commands: begin of the call that enqueued them, a host time; of memory: bytes allocated after it
   std::uint64_t reserved = 0;  ///< of memory: bytes reserved after it
-  std::uint64_t global = 0;    ///< of kernels: work-items; of marks and waits: the cl_event; of memory: number of the block; of ops: number of their operands
+  std::uint64_t global = 0;    ///< of kernels: work-items; of marks and waits: the cl_event; of memory: number of the block; of ops: number of their operands;
+                               ///< of ranges and opaque commands: number of their facts
   std::uint32_t global_y = 1, global_z = 1, local = 0;
   std::uint16_t local_y = 1, local_z = 1;
   double flops = 0, bytes = 0;
@@ -84,6 +85,12 @@ struct ProfiledOperand {
 struct NodeLabel {
   std::string name;
   std::vector<std::pair<std::string, std::string>> values;
+};
+
+/// What a range says of itself and of commands within it.
+struct ProfiledFacts {
+  std::vector<std::pair<std::string, std::string>> arguments;  ///< values are JSON
+  std::string op_name, command_name;                           ///< in traces with HTA's names; empty: their own
 };
 
 /// One command, as hooks describe it. Texts must live as long as the process.
@@ -127,6 +134,11 @@ class ProfileLog {
     const char* shapes = "";
   };
   const Operands& operands(std::uint64_t number) const { return operands_[static_cast<std::size_t>(number - 1)]; }
+  /// Keeps facts of a range, of as many ranges as there are records. Returns their number, from 1.
+  std::uint64_t keep_facts(ProfiledFacts facts);
+  /// Null if they were dropped, or if the number is 0.
+  const ProfiledFacts* facts(std::uint64_t number) const noexcept;
+  bool has_facts() const noexcept { return !facts_.empty(); }
   /// Keeps events of a command until its times are read. `before`, if any, is a marker at whose end the command begins; `host_begin`: of the call.
   void add_pending(std::uint64_t stream, std::uint64_t number, ClEvent event, ClEvent before, std::uint64_t host_begin);
   std::size_t pending() const noexcept { return pending_count_; }
@@ -207,6 +219,8 @@ class ProfileLog {
   std::uint64_t next_ = 0;  ///< place of the next record: written_ modulo capacity_
   std::unordered_set<std::string> texts_;
   std::deque<Operands> operands_;
+  std::deque<ProfiledFacts> facts_;
+  std::uint64_t facts_dropped_ = 0;
   std::unordered_map<std::string, std::uint64_t> operand_numbers_;  ///< by their bytes
   std::map<std::uint64_t, std::deque<Pending>> pending_;
   std::size_t pending_count_ = 0, drain_at_ = 0;
@@ -233,6 +247,8 @@ void end_op(const void* owner) noexcept;
 void note_operand(const Tensor& tensor) noexcept;
 /// Begins a range on this thread, which number identifies; 0 if nothing is recorded.
 std::uint64_t begin_range(std::string_view name) noexcept;
+/// Gives a range of this thread facts.
+void set_range_facts(std::uint64_t number, ProfiledFacts facts) noexcept;
 /// Ends it. Returns the name of the innermost range if that is another one, which then ends, too, as all within `number`; "" if this thread has no such range.
 enum class RangeEnd : std::uint8_t { ended, not_innermost, not_here };
 RangeEnd end_range(std::uint64_t number, std::string& innermost) noexcept;

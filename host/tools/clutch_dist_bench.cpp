@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// clutch-dist-bench: collectives beside MPI's own on host memory, and what works on Symmetric memory beside the calls that it takes the place of, both timed
-// in turns by the same ranks.
+// clutch-dist-bench: collectives next to MPI's own on host memory and, where CLUTCH_PEER_PYTHON has torch, gloo's, and what works on Symmetric memory next to
+// the calls that it takes the place of, all timed in turns by the same ranks.
+#include "tools/gloo_peer.hpp"
+
 #include <clutch/dist/matmul.hpp>
 #include <clutch/dist/model.hpp>
 #include <clutch/dist/moe.hpp>
@@ -15,14 +17,17 @@
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +43,7 @@ struct Settings {
   std::string algorithm = "automatic";
   std::int64_t width = 64;
   int pairs = 7;
-  bool symmetric = false, model = false;
+  bool symmetric = false, in_place = false, model = false;
   std::string machine;
   double least_ms = 20;
   bool json = false;
@@ -195,8 +200,9 @@ __kernel void to_and_fro(__global int* late, uint signals, uint other, uint firs
   return c;
 }
 
-Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, bool symmetric, std::int64_t width) {
-  if (std::find(kOnSymmetric.begin(), kOnSymmetric.end(), op) != kOnSymmetric.end()) return make_on_symmetric(op, bytes, g, width);
+Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm algorithm, const Settings& settings) {
+  const bool symmetric = settings.symmetric;
+  if (std::find(kOnSymmetric.begin(), kOnSymmetric.end(), op) != kOnSymmetric.end()) return make_on_symmetric(op, bytes, g, settings.width);
   const int n = g.size(), me = g.rank();
   const std::int64_t block = std::max<std::int64_t>(static_cast<std::int64_t>(bytes / kElement) / n, 1), total = block * n;
   const double share = static_cast<double>(n - 1) / n;
@@ -225,10 +231,11 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
   const auto count = static_cast<int>(total), part = static_cast<int>(block);
   if (op == "all_reduce" || op == "reduce") {
     const bool to_all = op == "all_reduce";
-    const Tensor x = in(total), out = symmetric && to_all ? place(total) : empty({total});
+    const bool in_place = to_all && (symmetric || settings.in_place);
+    const Tensor x = in(total), out = to_all ? place(total) : empty({total});
     const auto a = host_in(total), b = host_out(total);
     c.bus = to_all ? 2 * share : 1;
-    if (symmetric && to_all) {
+    if (in_place) {
       // In place, of the same numbers again and again: they are averaged.
       copy_(out, x);
       c.ours = [=] { g.all_reduce_(out, {.op = ReduceOp::avg, .algorithm = algorithm}); };
@@ -298,6 +305,12 @@ Case make(const std::string& op, std::uint64_t bytes, const Group& g, Algorithm 
   return c;
 }
 
+double slowest_of(double us) {
+  double slowest = 0;
+  MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
 /// Microseconds of a call, of the rank that takes longest.
 double time_us(const std::function<void()>& call, int times) {
   const Stream stream = current_stream();
@@ -308,9 +321,7 @@ double time_us(const std::function<void()>& call, int times) {
     call();
     stream.synchronize();
   }
-  double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times, slowest = 0;
-  MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
+  return slowest_of(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / times);
 }
 
 double median(std::vector<double> x) {
@@ -354,11 +365,39 @@ class Predictions {
   int off_ = 0;
 };
 
+/// Times of one side, and what each pair's time of ours was to it.
+struct Times {
+  std::vector<double> us, ratios;
+  std::string text() const {
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    return fmt::format("{:>10.1f}  {:.2f} [{:.2f}, {:.2f}]", median(us), median(ratios), *least, *most);
+  }
+  std::string json(const std::string& us_name, const std::string& prefix) const {
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    return fmt::format(R"("{}": {:.2f}, "{}ratio": {:.3f}, "{}least": {:.3f}, "{}most": {:.3f})", us_name, median(us), prefix, median(ratios), prefix, *least,
+                       prefix, *most);
+  }
+};
+
+/// The ranks' Python processes meet, by a file of rank 0's choice. Returns the peer's name.
+std::string meet(tools::GlooPeer& peer, const Group& world) {
+  std::array<char, 256> file{};
+  if (world.rank() == 0)
+    fmt::format_to_n(file.data(), file.size() - 1, "{}", (std::filesystem::temp_directory_path() / fmt::format("clutch_gloo_{}", ::getpid())).string());
+  MPI_Bcast(file.data(), static_cast<int>(file.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  std::string name = peer.meet(world.rank(), world.size(), file.data());
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::error_code ignored;
+  if (world.rank() == 0) std::filesystem::remove(file.data(), ignored);
+  return name;
+}
+
 int run(const Settings& s) {
   static const std::map<std::string, Algorithm> kAlgorithms{{"automatic", Algorithm::automatic}, {"one_shot", Algorithm::one_shot},
                                                             {"direct", Algorithm::direct},       {"tree", Algorithm::tree},
                                                             {"halving", Algorithm::halving},     {"board", Algorithm::board}};
   const Algorithm algorithm = kAlgorithms.at(s.algorithm);
+  const std::unique_ptr<tools::GlooPeer> gloo = tools::GlooPeer::start();
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm everyone = MPI_COMM_WORLD;
@@ -366,30 +405,39 @@ int run(const Settings& s) {
   std::optional<Predictions> model;
   if (s.model) model.emplace(s, world);
   const bool prints = world.rank() == 0;
+  const std::string gloo_name = gloo ? meet(*gloo, world) : std::string();
   if (prints && !s.json) {
     fmt::print(
         "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory, or our own "
-        "calls, see --help), median of {} pairs [least, most]\n",
-        world.size(), current_stream().device().name(), s.pairs);
-    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}{}  ratio\n", "op", "size (B)", "count", "type", "redop", "root",
-               "time (us)", "algbw", "busbw", "#wrong", "peer (us)", s.model ? "   model (us)" : "");
+        "calls, see --help), median of {} pairs [least, most]{}\n",
+        world.size(), current_stream().device().name(), s.pairs, gloo ? fmt::format("; then those of {}, a thread each", gloo_name) : std::string());
+    fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7}{} {:>10}  ratio{}\n", "op", "size (B)", "count", "type", "redop", "root",
+               "time (us)", "algbw", "busbw", "#wrong", s.model ? "   model (us)" : "", "peer (us)", gloo ? "               gloo (us)  ratio" : "");
   }
   std::int64_t all_wrong = 0;
   for (const std::string& op : s.ops)
     for (std::uint64_t bytes = s.least; bytes <= s.most; bytes *= s.factor) {
-      const Case c = make(op, bytes, world, algorithm, s.symmetric, s.width);
+      const Case c = make(op, bytes, world, algorithm, s);
       c.ours(), c.peer();
-      const double first = std::max(time_us(c.ours, 1), time_us(c.peer, 1));
-      const int times = std::clamp(static_cast<int>(s.least_ms * 1000 / first), 1, 2000);
-      std::vector<double> ours, peers, ratios;
+      auto times_of = [&](double first_us) { return std::clamp(static_cast<int>(s.least_ms * 1000 / first_us), 1, 2000); };
+      const int times = times_of(std::max(time_us(c.ours, 1), time_us(c.peer, 1)));
+      const std::int64_t gloo_wrong = gloo ? gloo->prepare(op, c.count) : -1;
+      const bool has_gloo = gloo_wrong >= 0;
+      auto gloo_us = [&](int n) { return slowest_of(gloo->time_us(n)); };
+      const int gloo_times = has_gloo ? times_of(gloo_us(1)) : 0;
+      std::vector<double> ours;
+      Times peers, gloos;
       for (int pair = 0; pair < s.pairs; ++pair) {
         // Ours first and last in turns.
-        double a = 0, b = 0;
+        double a = 0, b = 0, g = 0;
+        if (pair % 2 != 0 && has_gloo) g = gloo_us(gloo_times);
         if (pair % 2 == 0) a = time_us(c.ours, times), b = time_us(c.peer, times);
         if (pair % 2 != 0) b = time_us(c.peer, times), a = time_us(c.ours, times);
-        ours.push_back(a), peers.push_back(b), ratios.push_back(b / a);
+        if (pair % 2 == 0 && has_gloo) g = gloo_us(gloo_times);
+        ours.push_back(a), peers.us.push_back(b), peers.ratios.push_back(b / a);
+        if (has_gloo) gloos.us.push_back(g), gloos.ratios.push_back(g / a);
       }
-      std::int64_t mine = c.wrong ? c.wrong() : 0, wrong = 0;
+      std::int64_t mine = (c.wrong ? c.wrong() : 0) + std::max<std::int64_t>(gloo_wrong, 0), wrong = 0;
       MPI_Allreduce(&mine, &wrong, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
       all_wrong += wrong;
       const double us = median(ours), gbs = static_cast<double>(c.count) * kElement / us / 1000;
@@ -398,20 +446,17 @@ int run(const Settings& s) {
       const auto all_bytes = static_cast<std::uint64_t>(c.count) * kElement;
       const std::optional<double> predicted = model ? model->of(op, all_bytes, world.size(), algorithm, s.symmetric) : std::nullopt;
       if (predicted) model->compare(*predicted, us);
-      const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
       if (s.json)
-        fmt::print(
-            "{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, \"peer_us\": {:.2f}, \"ratio\": {:.3f}, \"least\": {:.3f}, \"most\": {:.3f}, "
-            "\"wrong\": {}{}}}\n",
-            op, world.size(), all_bytes, us, median(peers), median(ratios), *least, *most, wrong,
-            predicted ? fmt::format(", \"model_us\": {:.2f}", *predicted) : "");
+        fmt::print("{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, {}{}, \"wrong\": {}{}}}\n", op, world.size(), all_bytes, us,
+                   peers.json("peer_us", ""), has_gloo ? ", " + gloos.json("gloo_us", "gloo_") : "", wrong,
+                   predicted ? fmt::format(", \"model_us\": {:.2f}", *predicted) : "");
       else
-        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7} {:>10.1f}{}  {:.2f} [{:.2f}, {:.2f}]\n", op, all_bytes, c.count,
-                   "f32", reduces ? "sum" : "-", has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong, median(peers),
+        fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7}{} {}{}\n", op, all_bytes, c.count, "f32", reduces ? "sum" : "-",
+                   has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong,
                    !s.model    ? ""
                    : predicted ? fmt::format(" {:>11.1f}{}", *predicted, Predictions::is_off(*predicted, us) ? '!' : ' ')
                                : fmt::format(" {:>11} ", '-'),
-                   median(ratios), *least, *most);
+                   peers.text(), has_gloo ? "  " + gloos.text() : std::string());
       std::fflush(stdout);
     }
   if (model && prints && !s.json) model->print();
@@ -421,7 +466,8 @@ int run(const Settings& s) {
 
 int command(int argc, char** argv) {
   Settings s;
-  CLI::App app("Times collectives of f32 and MPI's own on host memory in turns. Start it by mpirun.");
+  CLI::App app(
+      "Times collectives of f32 and MPI's own on host memory in turns, and gloo's where the Python of CLUTCH_PEER_PYTHON has torch. Start it by mpirun.");
   std::vector<std::string> all = s.ops;
   all.insert(all.end(), kOnSymmetric.begin(), kOnSymmetric.end());
   app.add_option(
@@ -435,6 +481,7 @@ int command(int argc, char** argv) {
   app.add_option("--max", s.most, "Bytes of the largest tensors")->transform(CLI::AsSizeValue(false));
   app.add_option("--factor", s.factor, "From one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--algorithm", s.algorithm, "Of all_reduce and reduce")->check(CLI::IsMember({"automatic", "one_shot", "direct", "tree", "halving", "board"}));
+  app.add_flag("--in-place", s.in_place, "all_reduce in place, as gloo's always is and that of --symmetric");
   app.add_flag("--symmetric", s.symmetric, "Tensors in memory that all ranks reach, where the collective takes them");
   app.add_option("--width", s.width, "Columns of products behind a gather, and inner size of those before a reduction; rows that move have 256 numbers")
       ->check(CLI::Range(1, 1 << 16));

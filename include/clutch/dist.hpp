@@ -34,6 +34,7 @@ namespace detail {
 class GroupImpl;
 class SymmetricImpl;
 struct CallState;
+struct HookState;
 struct ShardedAdamWState;
 struct GroupCalls;
 struct BatchState;
@@ -166,10 +167,42 @@ struct OpenOptions {
   bool apart = false;
 };
 
+inline constexpr int kAnyRank = -1;
+
+/// A call, as hooks are told of it. Views hold until the hook returns.
+struct CallInfo {
+  std::string_view kind;       ///< "all_reduce", "send", "Symmetric": as errors name it
+  std::uint64_t sequence = 0;  ///< Work::sequence(); of receives known to on_done() alone
+  std::string_view group;      ///< its name
+  DType dtype = DType::u8;
+  std::uint64_t elements = 0;                  ///< of the larger one of input and output; 0 where ranks may differ
+  int root = -1;                               ///< -1: the call has none
+  int peer = kAnyRank;                         ///< of sends and receives
+  ReduceOp op = ReduceOp::sum;                 ///< of reductions
+  Algorithm algorithm = Algorithm::automatic;  ///< that does it; automatic: there is no choice
+  SourceLine where;
+};
+
+/// Keeps a function among those that a group calls, until it ends. Moves.
+/// End: waits where another thread runs the function, which is not called any more then. The function may end its own
+///   Hook, on the thread that runs it.
+class CLUTCH_DIST_API Hook {
+ public:
+  Hook() = default;
+  ~Hook();
+  Hook(Hook&& other) noexcept = default;
+  Hook& operator=(Hook&& other) noexcept;
+  /// As the destructor. The second call does nothing.
+  void remove() noexcept;
+
+  explicit Hook(std::shared_ptr<detail::HookState> state) noexcept : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<detail::HookState> state_;
+};
+
 /// Formats of dumps of the flight recorder, for clutch-flight and PyTorch's analyzer (docs/flight.md).
 enum class FlightFormat : std::uint8_t { torch_pickle, json };
-
-inline constexpr int kAnyRank = -1;
 
 /// Ranks, of which this process is one. A cheap value: copies share the group.
 /// Calls: every rank makes the same calls in the same order. A rank that makes another call, or the same with another
@@ -262,6 +295,19 @@ class CLUTCH_DIST_API Group {
 
   /// Time-out of later calls that state none.
   void set_timeout(Timeout timeout) const;
+
+  // Functions that are called for what this rank does in this group, not in groups made of it. None may wait for a
+  // Work or throw (what it throws is lost), and one is called by one thread at a time. Without any a call costs two
+  // relaxed loads more. Errors: invalid_argument for an empty function.
+  /// When a call gets its number: by the thread that makes it, in the order of the calls, and once more at each replay.
+  [[nodiscard]] Hook on_call(std::function<void(const CallInfo&)> function) const;
+  /// When a call has ended, before its Work says so: by the progress thread, or, of calls of few bytes, by the one that
+  /// makes it.
+  [[nodiscard]] Hook on_done(std::function<void(const CallInfo&, Work::Status)> function) const;
+  /// Once, when failed() becomes true, by the thread that finds it out: the progress thread, or the caller of abort();
+  /// at once where the group has failed.
+  [[nodiscard]] Hook on_abort(std::function<void()> function) const;
+
   /// Fails all calls under way and all later ones of this rank; the other ranks run into their time-outs.
   void abort(const std::string& why) const;
   /// Writes what the flight recorder has of this rank's last calls to a file of that name with the rank behind it.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 // Times of ops, OpenCL calls and kernels:
@@ -48,6 +49,24 @@ struct Schedule {
   CLUTCH_API ProfilerAction operator()(std::int64_t step) const;
 };
 
+/// Arguments of a range's event in traces, and of the commands that its thread enqueues within it. A command that a
+/// library enqueues by itself (Encoder::opaque()) has also those that a range gets while it does.
+struct RangeFacts {
+  using Value = std::variant<std::int64_t, double, std::string>;
+  std::vector<std::pair<std::string, Value>> arguments = {};
+  // Names with TraceNames::hta; empty: their own.
+  std::string op_name = {};       ///< of the range, which is a cpu_op then
+  std::string command_name = {};  ///< of kernels and opaque commands
+};
+
+/// True while a profiler records ranges: else nobody asks for their facts. One relaxed load.
+CLUTCH_API bool recording() noexcept;
+
+/// Puts a member into the head of all traces that this process writes from now on, in the place of one of that key.
+/// "distributedInfo" takes the place of the one of TraceOptions, unless those say more than one rank. clutch_dist puts
+/// its own there. Errors: invalid_argument if the value is not JSON.
+CLUTCH_API void set_trace_member(const std::string& key, const std::string& json);
+
 /// Names what its thread does while it lives: as a user_annotation of a profile, over the kernels of its launches too,
 /// and as a GraphAnnotation of the nodes that the thread records. Costs one relaxed load while neither goes on.
 /// Nesting: ranges of a thread end in the reverse order of their begin, on that thread. A destructor never throws:
@@ -56,9 +75,12 @@ struct Schedule {
 class CLUTCH_API Range {
  public:
   explicit Range(std::string_view name);
+  Range(std::string_view name, const RangeFacts& facts);
   ~Range();
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
+  /// Facts in the place of those before. On the range's thread, while it is open; else it does nothing.
+  void set_facts(const RangeFacts& facts) noexcept;
   /// Ends the range before its destructor does. The second call does nothing.
   /// Errors: invalid_argument if it is not the innermost range of this thread; it ends all the same.
   void end();
@@ -138,6 +160,7 @@ struct FunctionEvent {
   std::vector<std::int64_t> cpu_children;  ///< indices
   std::vector<std::int64_t> kernels;       ///< indices of the commands that the scope itself enqueued
   EventMetadata event_metadata;
+  std::vector<std::pair<std::string, std::string>> facts;  ///< RangeFacts::arguments of ranges and commands, as JSON
   RoofPoint roof;
   double time_us() const noexcept { return static_cast<double>(end_ns - start_ns) * 1e-3; }
 };
@@ -194,7 +217,7 @@ enum class TraceNames : std::uint8_t {
 
 struct TraceOptions {
   TraceNames names = TraceNames::opencl;
-  int rank = 0;  ///< of a job of several processes
+  int rank = 0;  ///< of a job of several processes; with a world_size of 1 what set_trace_member() has
   int world_size = 1;
 };
 

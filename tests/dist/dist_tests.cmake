@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks as threads, and the same tests over ranks that mpirun starts. More ranks than cores are right and slow: 4 and 8 run by night.
-clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/moe_test.cpp dist/model_test.cpp dist/symmetric_test.cpp
-  dist/training_test.cpp
-  $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
-target_link_libraries(test_dist PRIVATE MPI::MPI_C)
+clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/hooks_test.cpp dist/hosts_test.cpp dist/moe_test.cpp
+  dist/model_test.cpp dist/symmetric_test.cpp dist/trace_test.cpp dist/training_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
+target_link_libraries(test_dist PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
 clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp dist/fully_shard_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_sharded PRIVATE MPI::MPI_C)
 clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" TIMEOUT 900)
@@ -27,6 +26,15 @@ clutch_add_mpi_test(sharded_attention_3_ranks 3 PROGRAM test_sharded_attention L
 clutch_add_mpi_test(dist_4_ranks 4 LABELS nightly)
 clutch_add_mpi_test(dist_8_ranks 8 LABELS nightly)
 clutch_add_mpi_test(dist_tcp 2 LABELS nightly OPTIONS --mca btl tcp,self)
+
+# Ranks of two hosts, where network namespaces can be made; else skipped. Tests that need one host are left out.
+function(clutch_add_hosts_test name ranks)
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/dist/run_hosts ${ranks} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS nightly PROCESSORS 2 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${test_environment};POCL_DEVICES=pthread;POCL_MAX_PTHREAD_COUNT=1")
+endfunction()
+clutch_add_hosts_test(dist_hosts 1 $<TARGET_FILE:test_dist> --gtest_filter=SeveralHosts.*:Hooks.*:DistTrace.*:Collectives.*:Batches.*:Messages.*:Groups.*:Order.*)
+clutch_add_hosts_test(dist_hosts_4_ranks 2 $<TARGET_FILE:test_dist> --gtest_filter=SeveralHosts.*)
 
 # Ranks that are lost, and those that go on.
 add_executable(recovery_program dist/recovery_program.cpp)
@@ -62,4 +70,5 @@ foreach(example IN LISTS examples_of_ranks)
     set_tests_properties(example_${example}_${ranks}_ranks PROPERTIES TIMEOUT 120 LABELS ${label} PROCESSORS 2
                          ENVIRONMENT "${test_environment};POCL_DEVICES=pthread;POCL_MAX_PTHREAD_COUNT=1")
   endforeach()
+  clutch_add_hosts_test(example_${example}_2_hosts 2 $<TARGET_FILE:example_${example}>)
 endforeach()

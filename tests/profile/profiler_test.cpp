@@ -388,6 +388,96 @@ TEST(Profiler, TraceNestsAndFlows) {
   }
 }
 
+TEST(Profiler, WritesWhatRangesSay) {
+  const Tensor x = full({4096}, 1);
+  EXPECT_FALSE(recording());
+  Profiler profiler;
+  profiler.start();
+  EXPECT_TRUE(recording());
+  {
+    Range outer("outer",
+                {.arguments = {{"number", std::int64_t{7}}, {"share", 0.5}, {"text", "a \"b\""}}, .op_name = "named", .command_name = "ncclKernel_test"});
+    mul(x, 2);
+    Range inner("inner", {.arguments = {{"number", std::int64_t{8}}}});
+    inner.set_facts({.arguments = {{"number", std::int64_t{9}}}});
+    mul(x, 3);
+  }
+  mul(x, 4);
+  // A command that a library enqueues says what a range said while it was enqueued.
+  Encoder(current_stream(), "test::opaque").opaque([](void*) { const Range within("within", {.arguments = {{"number", std::int64_t{10}}}}); }, {}, {});
+  current_stream().synchronize();
+  profiler.stop();
+  EXPECT_FALSE(recording());
+  ScratchFile file("facts.json");
+  profiler.export_chrome_trace(file.path());
+  const auto own = file.json();
+  profiler.export_chrome_trace(file.path(), {.names = TraceNames::hta});
+  const auto hta = file.json();
+  for (const auto& trace : {own, hta}) EXPECT_EQ(check_trace(trace), "");
+  auto numbers = [](const nlohmann::json& trace, std::string_view cat) {
+    std::vector<std::pair<std::string, int>> found;
+    for (const auto& e : trace["traceEvents"])
+      if (e.value("cat", "") == cat && !e["args"].contains("bytes")) found.emplace_back(e["name"], e["args"].value("number", 0));
+    return found;
+  };
+  using List = std::vector<std::pair<std::string, int>>;
+  EXPECT_EQ(numbers(own, "user_annotation"), (List{{"outer", 7}, {"inner", 9}, {"within", 10}}));
+  EXPECT_EQ(numbers(hta, "user_annotation"), (List{{"inner", 9}, {"within", 10}}));
+  const auto kernels = numbers(own, "kernel"), renamed = numbers(hta, "kernel");
+  ASSERT_EQ(kernels.size(), 4U);
+  EXPECT_EQ(kernels[0].second, 7);
+  EXPECT_EQ(kernels[1].second, 9);
+  EXPECT_EQ(kernels[2].second, 0);
+  EXPECT_EQ(kernels[3], (std::pair<std::string, int>{"test::opaque", 10}));
+  EXPECT_EQ(renamed[0].first, "ncclKernel_test");
+  EXPECT_EQ(renamed[1].first, kernels[1].first);
+  bool found = false;
+  for (const FunctionEvent& e : profiler.events())
+    if (e.name == "outer" && !e.on_device) {
+      using Facts = std::vector<std::pair<std::string, std::string>>;
+      EXPECT_EQ(e.facts, (Facts{{"number", "7"}, {"share", "0.5"}, {"text", "\"a \\\"b\\\"\""}}));
+      found = true;
+    }
+  EXPECT_TRUE(found);
+}
+
+TEST(Profiler, KeepsFactsOfTheNewestRangesAlone) {
+  Profiler profiler({.max_events = 4096});
+  profiler.start();
+  for (std::int64_t i = 0; i < 10000; ++i) const Range range("range", {.arguments = {{"number", i}}});
+  profiler.stop();
+  const auto events = profiler.events();
+  ASSERT_EQ(events.size(), 4096U);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].facts.size(), 1U) << i;
+    EXPECT_EQ(events[i].facts[0].second, std::to_string(10000 - 4096 + i));
+  }
+}
+
+TEST(Profiler, PutsMembersIntoAllTraces) {
+  Profiler profiler;
+  profiler.start();
+  profiler.stop();
+  profiler.add_metadata_json("both", "1");
+  ScratchFile file("members.json");
+  EXPECT_EQ(code_of([] { set_trace_member("key", "{"); }), ErrorCode::invalid_argument);
+  set_trace_member("both", "2"), set_trace_member("member", "[1, 2]"), set_trace_member("distributedInfo", R"({"rank": 3, "world_size": 4})");
+  profiler.export_chrome_trace(file.path());
+  auto trace = file.json();
+  EXPECT_EQ(trace["member"], (nlohmann::json{1, 2}));
+  EXPECT_EQ(trace["both"], 2) << "the trace ended before add_metadata_json()";
+  EXPECT_EQ(trace["distributedInfo"]["rank"], 3);
+  EXPECT_NE(file.text().find("\"rank\": 3,"), std::string::npos);
+  EXPECT_NE(file.text().find("clutch rank 3"), std::string::npos);
+  profiler.export_chrome_trace(file.path(), {.rank = 1, .world_size = 2});
+  EXPECT_EQ(file.json()["distributedInfo"]["rank"], 1) << "what the call says holds";
+  profiler.start();
+  profiler.stop();
+  profiler.export_chrome_trace(file.path());
+  EXPECT_EQ(file.json()["both"], 1) << "the profiler's own text holds";
+  set_trace_member("distributedInfo", R"({"backend":"clutch","rank": 0,"world_size":1})");
+}
+
 TEST(Profiler, CheckerFindsFaults) {
   Profiler profiler;
   const Tensor x = full({64}, 2);

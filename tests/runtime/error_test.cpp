@@ -977,6 +977,7 @@ std::vector<Call> profiler_rows() {
       ROW("profiler::Profiler::table", idle->table({.row_limit = 0})),
       ROW("profiler::Range::end", end_outer_range()),
       ROW("profiler::compare_traces", profiler::compare_traces(nowhere(), nowhere())),
+      ROW("profiler::set_trace_member", profiler::set_trace_member("key", "{")),
   };
 }
 

@@ -788,6 +788,52 @@ def tensor_parallel_attention():
 
 
 @case
+def ops_that_take_groups():
+    """Callers' own ops with a ProcessGroup among their arguments: the tensor's device chooses the kernel, and the group's backend for that device does the rest."""
+    import torch.distributed.tensor  # noqa: F401, PLC0415: it makes ProcessGroup a type of schemas
+
+    asked = []
+
+    def scaled_sum(name, x, group, factor):
+        y = x * factor
+        dist.all_reduce(y, group=group)
+        asked.append((name, group._get_backend(x.device).name()))
+        return y
+
+    # A class of C++ in the schema, as c10d's own ops have it.
+    library = torch.library.Library("clutch_test_boxed", "DEF")
+    library.define("scaled_sum(Tensor x, __torch__.torch.classes.c10d.ProcessGroup group, float factor) -> Tensor")
+    for name, key in (("clutch", "PrivateUse1"), ("cpu", "CPU")):
+        library.impl("scaled_sum", lambda x, group, factor, name=name: scaled_sum(name, x, dist.ProcessGroup.unbox(group), factor), key)
+
+    # An object of Python, with gradients.
+    def product(x: torch.Tensor, group: dist.ProcessGroup, factor: float) -> torch.Tensor:
+        return scaled_sum("cpu", x, group, factor)
+
+    op = torch.library.custom_op("clutch_test::scaled_sum", product, mutates_args=(), device_types="cpu")
+    op.register_kernel("clutch", lambda x, group, factor: scaled_sum("clutch", x, group, factor))
+
+    def setup(ctx, inputs, output):
+        _, ctx.group, ctx.factor = inputs
+
+    op.register_autograd(lambda ctx, grad: (op(grad, ctx.group, ctx.factor), None, None), setup_context=setup)
+
+    pair, alone = dist.group.WORLD, dist.new_subgroups(1)[0]
+    for group in (pair, alone):
+        both(lambda device: torch.ops.clutch_test_boxed.scaled_sum(values(5).to(device), group.boxed(), 0.5))
+        both(lambda device: op(values(5).to(device), group, 0.5))
+
+        def gradient(device):
+            x = values(5).to(device).requires_grad_()
+            torch.ops.clutch_test.scaled_sum(x, group, 0.5).square().sum().backward()
+            return x.grad
+
+        both(gradient)
+    assert set(asked) == {("clutch", "clutch"), ("cpu", "gloo")}, asked
+    raised(RuntimeError, lambda: torch.ops.clutch_test_boxed.scaled_sum(values(5).to("clutch"), 3, 0.5))
+
+
+@case
 def functional():
     import torch.distributed._functional_collectives as functional_collectives
 

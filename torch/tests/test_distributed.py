@@ -48,7 +48,7 @@ def run_ranks(program, tmp_path, **arguments):
     return mpirun([file], **arguments)
 
 
-ABOVE = ("data_parallel", "data_parallel_hooks", "batch_norms", "sharded_parallel", "sharded_parallel_in_bf16", "dtensors", "tensor_parallel", "tensor_parallel_attention", "functional", "checkpoints")
+ABOVE = ("data_parallel", "data_parallel_hooks", "batch_norms", "sharded_parallel", "sharded_parallel_in_bf16", "dtensors", "tensor_parallel", "tensor_parallel_attention", "functional", "ops_that_take_groups", "checkpoints")
 COLLECTIVES = [name for name in distributed_ranks.CASES if name not in ABOVE]
 
 
