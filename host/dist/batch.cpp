@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <clutch/kernel.hpp>
-#include <clutch/ops/copy.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -89,7 +88,7 @@ Work BatchState::end() {
   };
   Encoder(stream, "dist::Batch").opaque(task, inputs, outputs, fmt::format("{} calls", calls.size()));
   for (const BatchCall& call : calls)
-    if (call.out.defined()) copy_(call.out, call.dense_out, {}, stream);
+    if (call.finish) call.finish(stream);
   if (async) all->event.record(stream);
   return Work(all);
 }

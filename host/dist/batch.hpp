@@ -17,7 +17,7 @@ struct BatchCall {
   std::shared_ptr<CallState> state;
   StartCall start;
   std::vector<Tensor> inputs, outputs;
-  Tensor out, dense_out;  ///< where the output is copied once it is there
+  std::function<void(const Stream&)> finish;  ///< what is left to do with the output once it is there; empty: nothing
 };
 
 struct BatchState {

@@ -93,6 +93,7 @@ std::string CallHeader::text() const {
     if (reduces(kind)) what += op == ReduceOp::premul_sum ? fmt::format("premul_sum by {}, ", factor) : fmt::format("{}, ", name(op));
     if (kind == CallKind::all_reduce || kind == CallKind::reduce) what += fmt::format("{}, ", symmetric != 0 ? "kernel" : name_of(method));
     if (kind == CallKind::optimizer_step) what += fmt::format("lr {}, step {}, ", factor, rows);
+    if (functions != 0) what += fmt::format("functions {:08x}, ", functions & 0xffffffff);
     if (root >= 0) what += fmt::format("root {}, ", root);
     what += elements > 0 || rows == 0 || kind == CallKind::optimizer_step ? fmt::format("{} elements of {}", elements, name(dtype))
                                                                           : fmt::format("{}, rows {:08x}", name(dtype), rows & 0xffffffff);
@@ -107,8 +108,8 @@ std::string CallHeader::text() const {
 bool CallHeader::agrees(const CallHeader& o) const {
   const bool is_pair = (kind == CallKind::send && o.kind == CallKind::receive) || (kind == CallKind::receive && o.kind == CallKind::send);
   return magic == o.magic && broken == 0 && o.broken == 0 && (kind == o.kind || is_pair) && dtype == o.dtype && op == o.op && method == o.method &&
-         elements == o.elements && rows == o.rows && symmetric == o.symmetric && place == o.place && factor == o.factor && root == o.root &&
-         (is_pair || sequence == o.sequence);
+         elements == o.elements && rows == o.rows && symmetric == o.symmetric && place == o.place && factor == o.factor && functions == o.functions &&
+         root == o.root && (is_pair || sequence == o.sequence);
 }
 
 void CallState::end(Work::Status how, std::optional<Error> why) {

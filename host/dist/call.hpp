@@ -63,10 +63,11 @@ struct CallHeader {
   std::uint64_t symmetric = 0;  ///< the Symmetric whose memory kernels work on, and where in it; 0: none
   std::uint64_t place = 0;
   double factor = 1;
-  std::uint64_t ordinal = 0;  ///< of messages: of those between the two ranks with its tag, from 1
+  std::uint64_t ordinal = 0;    ///< of messages: of those between the two ranks with its tag, from 1
+  std::uint64_t functions = 0;  ///< a hash of what is done before and after a reduction; 0: nothing
   std::int32_t root = -1;
   std::uint32_t ticket = 0;  ///< of sends: what their numbers are tagged by
-  char file[48] = {};        ///< the end of its name
+  char file[40] = {};        ///< the end of its name
 
   void set_place(const SourceLine& where);
   /// "all_reduce(sum, direct, 1024 elements of f32) at FILE:42"
@@ -110,6 +111,7 @@ struct CallPlan {
   bool wide = false;   ///< sums are sent in the wide type
   bool async = false;  ///< as CallOptions says
   bool lays = false;   ///< the numbers are laid on the board, in the place of a schedule
+  bool reads = false;  ///< of a call that `lays`: where its numbers are is laid there, and the others read them
   // Bytes of the tensors; 0 where this rank has none. `one_memory`: the output is the input.
   std::size_t input_bytes = 0, output_bytes = 0;
   bool one_memory = false;

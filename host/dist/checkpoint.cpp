@@ -3,6 +3,7 @@
 
 #include "dist/checkpoint_files.hpp"
 #include "dist/group_calls.hpp"
+#include "dist/hash.hpp"
 #include "support/shared_file.hpp"
 
 #include <condition_variable>
@@ -67,9 +68,9 @@ std::int64_t hash_of(const std::string& path, const std::map<std::string, Sharde
     for (const Placement& p : x.placements()) text += to_string(p);
     text += '\n';
   }
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return static_cast<std::int64_t>(hash >> 1);
+  Hash hash;
+  hash.add(text);
+  return static_cast<std::int64_t>(hash.value() >> 1);
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {

@@ -60,14 +60,15 @@ Work Group::all_reduce_out(const Tensor& out, const Tensor& in, const ReduceOpti
   const auto plan = call.plan(CallKind::all_reduce, in, GroupCalls::of(options));
   call.reduce_by(*plan, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
-  const Reduction reduction = plan->reducer->reduction();
-  const bool is_one = begin_alike(out, in);
-  if (const auto memory = is_one ? call.memory_of(in, in, options.algorithm, &reduction, call.impl().size()) : nullptr) {
-    call.launch_by(*plan, *memory, in, [memory, in, reduction](const Stream& s) { launch_all_reduce(*memory, in, reduction, s); });
+  const ElementFunctions functions = call.functions_of(*plan, options, in);
+  const FusedReduction fused{.reduction = plan->reducer->reduction(), .before = options.map_before, .after = options.map_after};
+  const bool can_be_one = begin_alike(out, in) && functions.are_pointwise();
+  if (const auto memory = can_be_one ? call.memory_of(in, in, options.algorithm, &fused.reduction, call.impl().size()) : nullptr) {
+    call.launch_by(*plan, *memory, in, [memory, in, fused](const Stream& s) { launch_all_reduce(*memory, in, fused, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
   call.choose(*plan, {.collective = Collective::all_reduce, .elements = static_cast<std::size_t>(in.numel())}, options.algorithm, options.order);
-  return call.run(plan, out, in, GroupCalls::of(options));
+  return call.run(plan, out, in, GroupCalls::of(options), functions.ends(out, in));
 }
 
 Work Group::all_reduce_(const Tensor& self, const ReduceOptions& options) const {
@@ -82,8 +83,10 @@ Work Group::reduce_out(const Tensor& out, const Tensor& in, int root, const Redu
   const auto plan = call.plan(CallKind::reduce, in, GroupCalls::of(options));
   call.reduce_by(*plan, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
+  const ElementFunctions functions = call.functions_of(*plan, options, in);
   call.choose(*plan, {.collective = Collective::reduce, .elements = static_cast<std::size_t>(in.numel()), .root = root}, options.algorithm, options.order);
-  return call.run(plan, is_root ? out : Tensor(), in, GroupCalls::of(options));
+  const Tensor result = is_root ? out : Tensor();
+  return call.run(plan, result, in, GroupCalls::of(options), functions.ends(result, in));
 }
 
 Work Group::reduce_(const Tensor& self, int root, const ReduceOptions& options) const {
@@ -98,13 +101,14 @@ Work Group::reduce_scatter_out(const Tensor& out, const Tensor& in, const Reduce
   const auto plan = call.plan(CallKind::reduce_scatter, in, GroupCalls::of(options));
   call.reduce_by(*plan, options);
   plan->header.elements = static_cast<std::uint64_t>(in.numel());
-  const Reduction reduction = plan->reducer->reduction();
-  if (const auto memory = call.memory_of(in, out, options.algorithm, &reduction, 1)) {
-    call.launch_by(*plan, *memory, in, [memory, out, in, reduction](const Stream& s) { launch_reduce_scatter(*memory, out, in, reduction, s); });
+  const ElementFunctions functions = call.functions_of(*plan, options, in);
+  const FusedReduction fused{.reduction = plan->reducer->reduction(), .before = options.map_before, .after = options.map_after};
+  if (const auto memory = functions.are_pointwise() ? call.memory_of(in, out, options.algorithm, &fused.reduction, 1) : nullptr) {
+    call.launch_by(*plan, *memory, in, [memory, out, in, fused](const Stream& s) { launch_reduce_scatter(*memory, out, in, fused, s); });
     return call.run(plan, out, in, GroupCalls::of(options));
   }
   call.choose(*plan, {.collective = Collective::reduce_scatter, .block = static_cast<std::size_t>(out.numel())}, options.algorithm);
-  return call.run(plan, out, in, GroupCalls::of(options));
+  return call.run(plan, out, in, GroupCalls::of(options), functions.ends(out, in));
 }
 
 Work Group::all_gather_out(const Tensor& out, const Tensor& in, const CallOptions& options) const {
@@ -221,8 +225,9 @@ Work Group::reduce_scatter_v_out(const Tensor& out, const Tensor& in, std::span<
   plan->header.elements = static_cast<std::uint64_t>(in.numel()), plan->header.rows = hash_of(rows);
   plan->shape.input_begins = begins_of(call, in, rows, row);
   plan->in_sizes = sizes_of_all(rows, row);
+  const ElementFunctions functions = call.functions_of(*plan, options, in);
   call.choose(*plan, {.collective = Collective::reduce_scatter, .block = static_cast<std::size_t>(out.numel())}, options.algorithm);
-  return call.run(plan, out, in, GroupCalls::of(options));
+  return call.run(plan, out, in, GroupCalls::of(options), functions.ends(out, in));
 }
 
 Work Group::all_gather_v_out(const Tensor& out, const Tensor& in, std::span<const std::int64_t> rows, const CallOptions& options) const {

@@ -159,7 +159,10 @@ Tensor sent_by(const Call& call, const Tensor& in, int root, const CallOptions& 
 
 bool is_linear(ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum; }
 
-void check_gradient(const Call& call, ReduceOp op, const Tensor& in) {
+void check_gradient(const Call& call, const ReduceOptions& options, const Tensor& in) {
+  const ReduceOp op = options.op;
+  call.check(!options.map_before && !options.map_after, ErrorCode::invalid_argument,
+             "a reduction with a gradient must have no functions before and after, whose own gradients map_backward() gives, got some");
   call.check(op != ReduceOp::band && op != ReduceOp::bor && op != ReduceOp::bxor, ErrorCode::invalid_argument, "the reduction must have a gradient, got {}",
              name(op));
   if (is_linear(op)) return;
@@ -212,7 +215,7 @@ Tensor all_reduce(const Tensor& in, const Group& group, const ReduceOptions& opt
 Tensor all_reduce_backward(const Tensor& grad, const Tensor& in, const Tensor& out, const Group& group, const ReduceOptions& options) {
   const Call call("dist::functional::all_reduce_backward", group, options);
   return named(call.op, [&] {
-    call.check_tensor(grad, "the gradient"), check_gradient(call, options.op, in);
+    call.check_tensor(grad, "the gradient"), check_gradient(call, options, in);
     ReduceOptions sum = options;
     if (!is_linear(options.op)) sum.op = ReduceOp::sum;
     const Tensor all = call.made(grad.sizes(), grad);
@@ -234,7 +237,7 @@ Tensor reduce(const Tensor& in, int root, const Group& group, const ReduceOption
 Tensor reduce_backward(const Tensor& grad, const Tensor& in, const Tensor& out, int root, const Group& group, const ReduceOptions& options) {
   const Call call("dist::functional::reduce_backward", group, options);
   return named(call.op, [&] {
-    call.check_tensor(in, "the input"), check_gradient(call, options.op, in);
+    call.check_tensor(in, "the input"), check_gradient(call, options, in);
     if (call.me == root) call.check_tensor(grad, "the root's gradient");
     const CallOptions copies = GroupCalls::of(options);
     const Tensor all = sent_by(call, call.me == root ? grad : in, root, copies);
@@ -297,7 +300,7 @@ Tensor reduce_scatter_v(const Tensor& in, int dim, Sizes sizes, const Group& gro
 namespace {
 
 Tensor of_scattered(const Call& call, const Tensor& grad, const Tensor& in, const Tensor& out, int dim, Sizes sizes, const ReduceOptions& options) {
-  check_gradient(call, options.op, in);
+  check_gradient(call, options, in);
   const CallOptions copies = GroupCalls::of(options);
   const Tensor all = gathered(call, grad, dim, sizes, copies);
   const bool is_extreme = options.op == ReduceOp::min || options.op == ReduceOp::max;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group.hpp"
 #include "dist/mpi_transport.hpp"
+#include "dist/peer_memory.hpp"
 #include "dist/profiled.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
@@ -39,7 +40,7 @@ std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint
 namespace {
 
 // Tags of what is told while a group opens; those of later tries to go on follow.
-enum OpeningTag : std::uint32_t { t_segments, t_found, t_processes, t_epochs };
+enum OpeningTag : std::uint32_t { t_segments, t_found, t_read, t_processes, t_epochs };
 
 }  // namespace
 
@@ -110,9 +111,23 @@ void GroupImpl::connect() {
     else
       parts.push_back(segments->back()->bytes());
   }
-  const std::vector<std::uint8_t> found = tell_all(has_all, t_found, ranks);
+  // A number that the others try to read.
+  struct Found {
+    std::uint64_t has_all, number;
+    PeerMemory place;
+  };
+  const auto secret = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) * 2654435761U + static_cast<std::uint64_t>(rank());
+  const std::vector<Found> found = tell_all(Found{has_all, secret, PeerMemory::of(&secret)}, t_found, ranks);
   if (own) own->forget_name();
-  if (std::count(found.begin(), found.end(), 1) == size()) board_ = std::make_shared<Board>(std::move(parts), segments, rank());
+  if (std::any_of(found.begin(), found.end(), [](const Found& of) { return of.has_all == 0; })) return;
+  board_ = std::make_shared<Board>(std::move(parts), segments, rank());
+  std::uint8_t reads_all = 1;
+  for (const Found& of : found) {
+    std::uint64_t number = 0;
+    if (!of.place.read(reinterpret_cast<std::byte*>(&number), sizeof number) || number != of.number) reads_all = 0;
+  }
+  const std::vector<std::uint8_t> read = tell_all(reads_all, t_read, ranks);
+  reads_peers_ = std::count(read.begin(), read.end(), 1) == size();
 }
 
 void GroupImpl::watch() {

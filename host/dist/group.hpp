@@ -40,7 +40,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   /// Connects all ranks, which all of them ask for; waits. Errors: timed_out with the ranks that did not come, peer_failed.
   void connect();
   /// As connect(), where the ranks are threads.
-  void connect(std::shared_ptr<Board> board) { board_ = std::move(board); }
+  void connect(std::shared_ptr<Board> board) { board_ = std::move(board), reads_peers_ = true; }
   /// Watches the processes of the ranks, which all of them ask for once, before any part is made; waits.
   void watch();
   /// Ranks that have ended.
@@ -55,6 +55,10 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   Transport& transport() const { return *transport_; }
   /// Where the ranks meet, if one host has all of them; null: they tell each other by messages.
   Board* board() const noexcept { return board_.get(); }
+  /// True where ranks that have a board read each other's memory.
+  bool reads_peers() const noexcept { return reads_peers_; }
+  /// As where they cannot; all ranks must do it between the same calls.
+  void read_no_peers() noexcept { reads_peers_ = false; }
   /// True where ranks have nothing but messages.
   bool is_apart() const noexcept { return facts_.apart; }
   int rank() const { return transport_->rank(); }
@@ -132,6 +136,7 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   const std::shared_ptr<const Schedule> meeting_;
   GroupFacts facts_;
   std::shared_ptr<Board> board_;
+  bool reads_peers_ = false;
   ScratchMemory scratch_;
   const std::uint32_t flight_group_;
   const std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();

@@ -2,7 +2,9 @@
 // Checks calls of a group, and makes them of their arguments.
 #pragma once
 #include "dist/batch.hpp"
+#include "dist/element_functions.hpp"
 #include "dist/group.hpp"
+#include "dist/hash.hpp"
 #include "dist/profiled.hpp"
 #include "dist/symmetric.hpp"
 #include "dist/task.hpp"
@@ -25,10 +27,9 @@ inline std::int64_t total(std::span<const std::int64_t> rows) {
 }
 
 inline std::uint64_t hash_of(std::span<const std::int64_t> rows) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const std::int64_t n : rows)
-    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ (static_cast<std::uint64_t>(n) >> (8 * byte) & 0xff)) * 1099511628211ULL;
-  return hash | 1;
+  Hash hash;
+  for (const std::int64_t n : rows) hash.add(static_cast<std::uint64_t>(n));
+  return hash.value();
 }
 
 /// True where both are views of one memory from the same byte on.
@@ -155,6 +156,13 @@ struct GroupCalls {
     return bytes_for(some.dtype(), static_cast<std::uint64_t>(elements));
   }
 
+  /// True for a copy of so many bytes that ranks read it where it is.
+  bool reads(const CallPlan& plan) const {
+    const CallKind kind = plan.header.kind;
+    const bool is_copy =
+        kind == CallKind::all_gather || kind == CallKind::gather || kind == CallKind::scatter || kind == CallKind::broadcast || kind == CallKind::all_to_all;
+    return is_copy && impl().reads_peers() && bytes_for(plan.header.dtype, plan.header.elements) > Board::kNumbers;
+  }
   /// True where the board does the call, as it does those of few bytes.
   bool lays(const CallPlan& plan, Algorithm algorithm) const {
     if (algorithm != Algorithm::automatic && algorithm != Algorithm::board) return false;
@@ -168,12 +176,12 @@ struct GroupCalls {
     check((has_board && is_even) || algorithm == Algorithm::automatic, ErrorCode::invalid_argument,
           "Algorithm::board must have a call of a group of one host whose ranks have equal numbers of rows, got {}",
           has_board ? "one of different numbers" : "ranks of several hosts");
-    return has_board && is_even && (is_small || impl().size() <= kFewRanks || algorithm == Algorithm::board);
+    return has_board && is_even && (is_small || impl().size() <= kFewRanks || reads(plan) || algorithm == Algorithm::board);
   }
   void choose(CallPlan& plan, const CallShape& shape, Algorithm algorithm, Order order = Order::canonical) const {
     const int n = impl().size();
     if (lays(plan, algorithm)) {
-      plan.lays = true, plan.shape.block = shape.block;
+      plan.lays = true, plan.reads = reads(plan), plan.shape.block = shape.block;
       plan.header.method = Method::board, plan.header.root = shape.root;
       return;
     }
@@ -217,6 +225,16 @@ struct GroupCalls {
     refuse(ErrorCode::invalid_overlap, "out must not overlap the input but as the contract says, got one that does");
   }
 
+  /// The functions of a reduction, which the ranks compare.
+  ElementFunctions functions_of(CallPlan& plan, const ReduceOptions& options, const Tensor& in) const {
+    return named(op, [&] {
+      ElementFunctions functions(options, in);
+      plan.header.functions = functions.hash();
+      check(functions.are_pointwise() || options.algorithm != Algorithm::kernel, ErrorCode::invalid_argument,
+            "functions of Algorithm::kernel must have no captured tensors, positions or random numbers, got one that has");
+      return functions;
+    });
+  }
   /// The memory whose kernels do the call: that of `shared`, where it is large enough or they are asked for. `other`: the tensor that need not be there.
   std::shared_ptr<SymmetricImpl> memory_of(const Tensor& shared, const Tensor& other, Algorithm algorithm, const Reduction* reduction, int outputs) const {
     constexpr std::uint64_t kLeastBytes = 128 << 10;
@@ -233,7 +251,7 @@ struct GroupCalls {
   }
   /// The call becomes a launch between two meetings.
   void launch_by(CallPlan& plan, const SymmetricImpl& memory, const Tensor& shared, std::function<void(const Stream&)> launch) const {
-    plan.header.symmetric = memory.id(), plan.header.place = shared.byte_offset();
+    plan.header.symmetric = memory.id(), plan.header.place = memory.place_of(shared);
     plan.launch = std::move(launch);
   }
 
@@ -247,7 +265,7 @@ struct GroupCalls {
   }
 
   /// Makes the call in the order of the stream. Undefined tensors are none.
-  Work run(const std::shared_ptr<CallPlan>& plan, const Tensor& out, const Tensor& in, const CallOptions& options) const {
+  Work run(const std::shared_ptr<CallPlan>& plan, const Tensor& out, const Tensor& in, const CallOptions& options, const CallEnds& ends = {}) const {
     GroupImpl& g = impl();
     const Tensor& some = out.defined() ? out : in;
     BatchState* const batch = BatchState::of(g);
@@ -264,14 +282,19 @@ struct GroupCalls {
       const bool is_idle = check_stream(asked, plan);
       const Stream stream = batch != nullptr ? batch->stream : options.async ? g.stream_behind(asked) : asked;
       const auto state = std::make_shared<CallState>();
-      const bool is_one = out.defined() && in.defined() && begin_alike(out, in) && out.sizes() == in.sizes();
-      const Tensor dense_in = in.defined() ? in.contiguous(stream) : in;
+      const bool is_one = !ends.input && out.defined() && in.defined() && begin_alike(out, in) && out.sizes() == in.sizes();
+      const Tensor dense_in = ends.input ? ends.input(stream) : in.defined() ? in.contiguous(stream) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
       plan->one_memory = is_one;
       plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
       state->stream = stream;
+      std::function<void(const Stream&)> finish;
+      if (ends.output)
+        finish = [output = ends.output, dense_out](const Stream& s) { output(dense_out, s); };
+      else if (copies_back)
+        finish = [out, dense_out](const Stream& s) { copy_(out, dense_out, {}, s); };
 
       auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state](const std::shared_ptr<DeviceLink>& link,
                                                                                                        std::span<const DevicePlace> places) {
@@ -286,12 +309,12 @@ struct GroupCalls {
       };
       if (batch != nullptr) {
         list_tensors();
-        batch->calls.push_back({state, start, inputs, outputs, copies_back ? out : Tensor(), dense_out});
+        batch->calls.push_back({state, start, inputs, outputs, finish});
         return Work(state);
       }
       // Few bytes behind nothing: nothing need be enqueued.
       constexpr std::size_t kFewBytes = 256 << 10;
-      const bool has_staged = copies_back || !dense_in.shares_storage(in) || stream.is_capturing();
+      const bool has_staged = finish || ends.input || !dense_in.shares_storage(in) || stream.is_capturing();
       if (is_idle && !options.async && !has_staged && std::max(plan->input_bytes, plan->output_bytes) <= kFewBytes) {
         std::array<DevicePlace, 2> places;
         std::size_t count = 0;
@@ -323,7 +346,7 @@ struct GroupCalls {
       };
       try {
         Encoder(stream, op).opaque(task, inputs, outputs, plan->header.text());
-        if (copies_back) copy_(out, dense_out, {}, stream);
+        if (finish) finish(stream);
         if (options.async) state->event.record(stream);
       } catch (const Error&) {
         // The call itself has failed already, which its Work tells.

@@ -104,9 +104,13 @@ Work matmul_reduce_scatter(const Tensor& out, const Tensor& a, const Tensor& b, 
   CallOptions at = GroupCalls::of(options);
   if (at.stream.empty()) at.stream = current_stream(a.device());
   const Tensor partial = flat(scratch).slice(0, 0, elements).reshape({n * m, columns});
-  const Reduction reduction{.dtype = out.dtype(), .op = options.op, .factor = options.op == ReduceOp::premul_sum ? options.factor : 1, .ranks = n};
-  const auto memory = memory_for(call, partial, partial.nbytes(), &reduction, at);
+  const FusedReduction fused{
+      .reduction = {.dtype = out.dtype(), .op = options.op, .factor = options.op == ReduceOp::premul_sum ? options.factor : 1, .ranks = n},
+      .before = options.map_before,
+      .after = options.map_after};
   return named(call.op, [&] {
+    const ElementFunctions functions(options, partial);
+    const auto memory = functions.are_pointwise() ? memory_for(call, partial, partial.nbytes(), &fused.reduction, at) : nullptr;
     if (!memory) {
       linalg::matmul_out(partial, a, b, {}, at.stream);
       ReduceOptions plain = options;
@@ -116,13 +120,13 @@ Work matmul_reduce_scatter(const Tensor& out, const Tensor& a, const Tensor& b, 
     const auto plan = call.plan(CallKind::reduce_scatter, partial, at);
     call.reduce_by(*plan, options);
     const std::int64_t facts[] = {m, columns};
-    plan->header.elements = static_cast<std::uint64_t>(elements), plan->header.rows = hash_of(facts);
+    plan->header.elements = static_cast<std::uint64_t>(elements), plan->header.rows = hash_of(facts), plan->header.functions = functions.hash();
     // Those first that another rank waits for; the own rows beside the call.
     for (int i = 1; i < n; ++i) linalg::matmul_out(rows_of(partial, (me + i) % n, m), rows_of(a, (me + i) % n, m), b, {}, at.stream);
     const Event done = beside(call, at.stream, [&](const Stream& stream) { linalg::matmul_out(rows_of(partial, me, m), rows_of(a, me, m), b, {}, stream); });
-    call.launch_by(*plan, *memory, partial, [out, partial, reduction, memory, done](const Stream& stream) {
+    call.launch_by(*plan, *memory, partial, [out, partial, fused, memory, done](const Stream& stream) {
       stream.wait(done);
-      launch_reduce_scatter(*memory, out, partial, reduction, stream);
+      launch_reduce_scatter(*memory, out, partial, fused, stream);
     });
     return call.run(plan, out, partial, at);
   });

@@ -27,6 +27,13 @@ std::size_t pad_words(int ranks, int channels) {
   return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(channels) + static_cast<std::size_t>(ranks) + 1;
 }
 
+/// The byte of a rank's segment at which its part begins. Kernels go through the parts of many ranks, and of some memories, side by side: where they began at
+/// one place of their pages, a cache would have a few places for all of them.
+std::uint64_t begin_of(std::uint64_t memory, int rank) {
+  constexpr std::uint64_t kLine = 128, kLines = kPage / kLine;
+  return (memory * 7 + static_cast<std::uint64_t>(rank) * 11) % kLines * kLine;
+}
+
 /// A buffer that begins at the segment, which it keeps.
 ClOwned<cl_mem> buffer_of(const std::shared_ptr<SharedSegment>& segment, cl_context context) {
   cl_int status = CL_SUCCESS;
@@ -59,7 +66,8 @@ std::shared_ptr<SymmetricImpl> SymmetricImpl::make(const Dims& sizes, const Grou
   GroupImpl& g = *group.impl();
   const int n = g.size(), me = g.rank();
   const auto count = static_cast<std::size_t>(numel(sizes));
-  const std::size_t data = (bytes_for(options.dtype, count) + kPage - 1) / kPage * kPage, pad = pad_words(n, channels) * sizeof(std::uint32_t);
+  // A part begins within the first page.
+  const std::size_t data = kPage + (bytes_for(options.dtype, count) + kPage - 1) / kPage * kPage, pad = pad_words(n, channels) * sizeof(std::uint32_t);
   const Stream stream = current_stream(options.device);
   auto memory = std::shared_ptr<SymmetricImpl>(new SymmetricImpl(group, channels, g.next_group() + 1));
 
@@ -89,7 +97,7 @@ std::shared_ptr<SymmetricImpl> SymmetricImpl::make(const Dims& sizes, const Grou
     Tensor part, counters;
     if (const auto& segment = memory->segments_.back()) {
       const ClOwned<cl_mem> mem = buffer_of(segment, interop::context(stream));
-      part = interop::wrap(mem.get(), sizes, options.dtype, device);
+      part = interop::wrap(mem.get(), sizes, options.dtype, device, begin_of(memory->id(), r));
       counters = interop::wrap(mem.get(), {static_cast<std::int64_t>(pad_words(n, channels))}, DType::u32, device, data);
     }
     memory->parts_.push_back(part), memory->pads_.push_back(counters);
@@ -141,8 +149,10 @@ void SymmetricImpl::try_tiers(const Device& device) {
 }
 
 Tensor SymmetricImpl::same_view(const Tensor& own, int rank) const {
-  return StorageHandle(part(rank)).view(own.sizes(), own.strides(), own.dtype(), own.byte_offset());
+  return StorageHandle(part(rank)).view(own.sizes(), own.strides(), own.dtype(), part(rank).byte_offset() + place_of(own));
 }
+
+std::uint64_t SymmetricImpl::place_of(const Tensor& own) const { return own.byte_offset() - part(group_.rank()).byte_offset(); }
 
 Tensor SymmetricImpl::counter(int at, int from, int channel) const {
   const std::int64_t i = static_cast<std::int64_t>(from) * channels_ + channel;
@@ -231,20 +241,24 @@ Expr average(const Expr& sum, int ranks) {
 namespace {
 
 /// The canonical reduction of the inputs, to all outputs. Functions are made once.
-ExprFunction reduction_of(const Reduction& r, DType traced, std::size_t outputs) {
+ExprFunction reduction_of(const FusedReduction& fused, DType traced, std::size_t outputs) {
+  const Reduction& r = fused.reduction;
   std::vector<DType> dtypes(static_cast<std::size_t>(r.ranks), traced);
   auto number = [&](std::int32_t i) {
-    const Expr x = clutch::detail::expr_input(i, traced);
+    Expr x = clutch::detail::expr_input(i, traced);
+    // As it would be stored between two launches.
+    if (fused.before) x = cast(fused.before(x), r.dtype);
     return r.op == ReduceOp::premul_sum ? x * Expr(r.factor) : x;
   };
   auto add = [&](const Expr& a, const Expr& b) { return combined(r.op, a, b); };
   Expr all = canonical_sum<Expr>(0, r.ranks, number, add);
   if (r.op == ReduceOp::avg) all = average(all, r.ranks);
+  if (fused.after) all = fused.after(cast(all, r.dtype));
   return {dtypes, std::vector<Expr>(outputs, all)};
 }
 
-void reduce_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Reduction& reduction, const Stream& stream) {
-  map_out(outputs, reduction_of(reduction, traced_dtypes({inputs.data(), 1})[0], outputs.size()), inputs, {}, stream);
+void reduce_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const FusedReduction& fused, const Stream& stream) {
+  map_out(outputs, reduction_of(fused, traced_dtypes({inputs.data(), 1})[0], outputs.size()), inputs, {}, stream);
 }
 
 }  // namespace
@@ -258,7 +272,7 @@ bool can_launch(const SymmetricImpl& memory, const Reduction* reduction, int out
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Reduction& reduction, const Stream& stream) {
+void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const FusedReduction& fused, const Stream& stream) {
   const int n = memory.group().size(), me = memory.group().rank();
   // Blocks of whole cache lines.
   const std::int64_t line = 64 / static_cast<std::int64_t>(bytes_for(self.dtype(), 1)), total = self.numel();
@@ -266,15 +280,15 @@ void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Re
   if (begin == end) return;
   std::vector<Tensor> parts;
   for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(self, r)).slice(0, begin, end));
-  reduce_all(parts, parts, reduction, stream);
+  reduce_all(parts, parts, fused, stream);
 }
 
-void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Reduction& reduction, const Stream& stream) {
+void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const FusedReduction& fused, const Stream& stream) {
   const int n = memory.group().size(), me = memory.group().rank();
   if (out.numel() == 0) return;
   std::vector<Tensor> parts;
   for (int r = 0; r < n; ++r) parts.push_back(flat(memory.same_view(in, r)).slice(0, me * out.numel(), (me + 1) * out.numel()));
-  reduce_all({flat(out)}, parts, reduction, stream);
+  reduce_all({flat(out)}, parts, fused, stream);
 }
 
 void launch_all_gather(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream) {

@@ -27,6 +27,8 @@ class SymmetricImpl {
   bool is_direct(int rank) const { return direct_[static_cast<std::size_t>(rank)]; }
   bool all_direct() const { return all_direct_; }
   const Tensor& part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  /// The byte of the own part at which a view of it begins.
+  std::uint64_t place_of(const Tensor& own) const;
   /// The elements of a rank's part that this tensor, a view of the own one, has here.
   Tensor same_view(const Tensor& own, int rank) const;
   /// The counter that `from` has at `at`, as a tensor.
@@ -57,12 +59,18 @@ inline Tensor flat(const Tensor& tensor) { return tensor.reshape({tensor.numel()
 /// A sum of so many ranks over their number.
 Expr average(const Expr& sum, int ranks);
 
+/// A reduction with what is done to elements before it and to the result.
+struct FusedReduction {
+  Reduction reduction;
+  ElementFunction before = {}, after = {};
+};
+
 /// True where one launch can do the collective with tensors in this memory.
 bool can_launch(const SymmetricImpl& memory, const Reduction* reduction, int outputs);
 
 /// Of this rank, of a view of the memory: out of all ranks' elements of this block what all of them get there.
-void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const Reduction& reduction, const Stream& stream);
-void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Reduction& reduction, const Stream& stream);
+void launch_all_reduce(const SymmetricImpl& memory, const Tensor& self, const FusedReduction& fused, const Stream& stream);
+void launch_reduce_scatter(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const FusedReduction& fused, const Stream& stream);
 void launch_all_gather(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream);
 void launch_all_to_all(const SymmetricImpl& memory, const Tensor& out, const Tensor& in, const Stream& stream);
 void launch_broadcast(const SymmetricImpl& memory, const Tensor& self, int root, const Stream& stream);

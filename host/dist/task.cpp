@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/task.hpp"
 #include "dist/mpi_transport.hpp"
+#include "dist/peer_memory.hpp"
 #include "dist/profiled.hpp"
 
 #include <fmt/format.h>
@@ -311,7 +312,12 @@ bool CallTask::has_met() {
     std::byte* const said = board.said(group_->rank(), meeting);
     std::memcpy(said, &header_, sizeof header_);
     if (!plan_->rows.empty()) std::memcpy(said + sizeof header_, plan_->rows.data(), plan_->rows.size() * sizeof(std::int64_t));
-    if (plan_->lays && header_.broken == 0) turns_ = turns_of(*plan_, group_->size()), lay();
+    if (plan_->reads && header_.broken == 0) {
+      const PeerMemory place = PeerMemory::of(link_->input().data());
+      std::memcpy(said + sizeof header_, &place, sizeof place);
+    } else if (plan_->lays && header_.broken == 0) {
+      turns_ = turns_of(*plan_, group_->size()), lay();
+    }
     board.mark(Board::arrived, meeting);
     has_arrived_ = true;
   }
@@ -397,6 +403,55 @@ bool CallTask::passed_on() {
   return true;
 }
 
+std::vector<CallTask::Part> CallTask::parts() const {
+  const int n = group_->size(), me = group_->rank();
+  const std::size_t block = plan_->shape.block * plan_->shape.element;
+  if (link_->output().empty()) return {};
+  switch (header_.kind) {
+    case CallKind::broadcast:
+      if (me == header_.root) return {};
+      return {{.rank = header_.root, .from = 0, .to = 0, .bytes = link_->output().size()}};
+    case CallKind::scatter: return {{.rank = header_.root, .from = static_cast<std::size_t>(me) * block, .to = 0, .bytes = block}};
+    default: break;
+  }
+  std::vector<Part> all;
+  // Each rank begins with another one's.
+  for (int i = 0; i < n; ++i) {
+    const int r = (me + i) % n;
+    all.push_back({.rank = r,
+                   .from = header_.kind == CallKind::all_to_all ? static_cast<std::size_t>(me) * block : 0,
+                   .to = static_cast<std::size_t>(r) * block,
+                   .bytes = block});
+  }
+  return all;
+}
+
+bool CallTask::has_read() {
+  constexpr std::size_t kAtATime = 4 << 20;
+  Board& board = *group_->board();
+  if (!has_left_) {
+    std::size_t before = 0;
+    for (const Part& part : parts()) {
+      if (read_ >= before + part.bytes) {
+        before += part.bytes;
+        continue;
+      }
+      const std::size_t at = read_ - before, bytes = std::min(kAtATime, part.bytes - at);
+      PeerMemory place;
+      std::memcpy(&place, board.said(part.rank, header_.sequence) + sizeof header_, sizeof place);
+      if (!place.at(part.from + at).read(link_->output().data() + part.to + at, bytes))
+        throw Error(ErrorCode::peer_failed, plan_->op,
+                    fmt::format("the memory of rank {} must be there until all have read it, got one that is not", part.rank));
+      read_ += bytes;
+      return false;
+    }
+    board.mark(Board::left, header_.sequence);
+    has_left_ = true;
+  }
+  // What others read stays as it is.
+  return board.all_have(Board::left, header_.sequence);
+}
+
 bool CallTask::answered() {
   if (!exchange_->done()) return false;
   const CallHeader other = *envelopes_->header(0);
@@ -455,7 +510,7 @@ void CallTask::move() {
 }
 
 bool CallTask::moved() {
-  if (is_pair(header_.kind) ? !exchange_->done() : plan_->lays ? !passed_on() : !execution_->advance()) return false;
+  if (is_pair(header_.kind) ? !exchange_->done() : plan_->reads ? !has_read() : plan_->lays ? !passed_on() : !execution_->advance()) return false;
   if (wide_) {
     const std::span<std::byte> output = link_->output();
     plan_->reducer->narrow(output.data(), wide_.get(), output.size() / plan_->shape.element);
@@ -480,7 +535,8 @@ void CallTask::check_time() {
   if (Board* board = group_->board(); has_arrived_) {
     if (stage_ == Stage::telling) waiting = board->missing(Board::arrived, header_.sequence);
     if (stage_ == Stage::leaving) waiting = board->missing(Board::left, header_.sequence);
-    if (stage_ == Stage::moving && plan_->lays) waiting = board->missing(Board::laid, header_.sequence, taken_);
+    if (stage_ == Stage::moving && plan_->reads) waiting = board->missing(Board::left, header_.sequence);
+    if (stage_ == Stage::moving && plan_->lays && !plan_->reads) waiting = board->missing(Board::laid, header_.sequence, taken_);
   }
   if (waiting.empty())
     if (Exchange* exchange = exchange_ ? exchange_.get() : execution_ ? &execution_->exchange() : nullptr) waiting = exchange->waiting_for();

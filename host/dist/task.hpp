@@ -48,6 +48,14 @@ class CallTask : public Task {
     std::uint64_t count = 1;
   };
   static Turns turns_of(const CallPlan& plan, int ranks);
+  /// Bytes of another rank's input that belong in this one's output.
+  struct Part {
+    int rank;
+    std::size_t from, to, bytes;
+  };
+  std::vector<Part> parts() const;
+  /// Reads the next of what others have. True when all ranks have read all.
+  bool has_read();
   /// Lays the next turn's numbers.
   void lay();
   /// Makes of the next turn's numbers what the call makes of them.
@@ -84,6 +92,8 @@ class CallTask : public Task {
   bool has_arrived_ = false;              ///< on the board
   Turns turns_;
   std::uint64_t laid_ = 0, taken_ = 0;  ///< turns
+  std::size_t read_ = 0;                ///< bytes of other ranks' numbers
+  bool has_left_ = false;
   Clock::time_point began_, deadline_;
 };
 

@@ -5,9 +5,11 @@
 
 #include <clutch/dist/matmul.hpp>
 #include <clutch/dist/moe.hpp>
+#include <clutch/dist/symmetric_kernel.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/matmul.hpp>
+#include <clutch/pointwise.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -63,7 +65,10 @@ std::vector<float> values(int rank, std::int64_t n) {
 }
 
 /// What is there for Symmetric memory alone.
-const std::vector<std::string> kOnSymmetric{"put", "get", "all_to_all_v", "all_gather_matmul", "matmul_reduce_scatter"};
+const std::vector<std::string> kOnSymmetric{
+    "put", "get", "all_to_all_v", "all_gather_matmul", "matmul_reduce_scatter", "optimizer_step", "signals", "between_two_kernels"};
+/// Signals of a call, one after the other, there and back.
+constexpr std::uint32_t kSignals = 2000;
 
 std::function<std::int64_t()> differences(const Tensor& a, const Tensor& b) {
   return [a, b] {
@@ -74,7 +79,8 @@ std::function<std::int64_t()> differences(const Tensor& a, const Tensor& b) {
   };
 }
 
-/// Peers: of put and get the device's own copy; of all_to_all_v MPI's, with counts that the host knows; of products the two calls.
+/// Peers: of put and get the device's own copy; of all_to_all_v MPI's, with counts that the host knows; of products and optimizer steps the separate calls; of
+/// signals a launch without any; of a call between two kernels these alone.
 Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& g, std::int64_t width) {
   const int n = g.size(), me = g.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
   const std::int64_t wide = 256, row = op == "all_gather_matmul" || op == "matmul_reduce_scatter" ? wide : 16;
@@ -119,6 +125,67 @@ Case make_on_symmetric(const std::string& op, std::uint64_t bytes, const Group& 
     c.ours = [=] { all_gather_matmul(out, a.local(), b, g); };
     c.peer = [=] { g.all_gather_out(gathered.local(), a.local()), linalg::matmul_out(other, gathered.local(), b); };
     c.wrong = differences(out, other);
+  } else if (op == "optimizer_step") {
+    // The same gradients again and again: both parameters take the same steps, if not the same number of them.
+    const Symmetric params = memory({total}), grads = memory({total}), other = memory({total});
+    const Tensor mean = empty({total / n}), share = other.local().slice(0, me * (total / n), (me + 1) * (total / n));
+    for (const Symmetric& x : {params, other}) fill_(x.local(), 1);
+    copy_(grads.local(), in({total}));
+    g.barrier().synchronize();
+    const auto one = std::make_shared<ShardedAdamW>(params, grads);
+    const auto of_share = std::make_shared<optim::AdamW>(std::vector<Tensor>{share}, optim::AdamWOptions{.precision = {.numerics = optim::Numerics::source}});
+    const auto steps = std::make_shared<std::pair<int, int>>();
+    c.ours = [=] { one->step(), ++steps->first; };
+    c.peer = [=] {
+      ++steps->second;
+      g.reduce_scatter_out(mean, grads.local(), {.op = ReduceOp::avg});
+      of_share->step(std::vector<Tensor>{mean});
+      g.all_gather_out(other.local(), share);
+    };
+    c.wrong = [=, ours = c.ours, peer = c.peer] {
+      while (steps->first < steps->second) ours();
+      while (steps->second < steps->first) peer();
+      return differences(params.local(), other.local())();
+    };
+  } else if (op == "signals") {
+    // Neighbours in pairs: each waits in its kernel, for as long as the other's may take to begin.
+    const Symmetric shared = memory({16});
+    const Tensor late = zeros({1}, {.dtype = DType::i32});
+    const int other = me % 2 == 0 ? me + 1 : me - 1;
+    const std::string text = symmetric_text(shared, R"(
+__kernel void to_and_fro(__global int* late, uint signals, uint other, uint first, CLUTCH_SYMMETRIC) {
+  for (uint i = first; i < first + signals / 2; ++i) {
+    if (CLUTCH_RANK < other) CLUTCH_SIGNAL(other, 0, 1);
+    uint spins = 0;
+    while (CLUTCH_COUNTER(other, 0) <= i && spins < 1u << 28) ++spins;
+    if (spins == 1u << 28) late[0] = 1;
+    if (CLUTCH_RANK > other) CLUTCH_SIGNAL(other, 0, 1);
+  }
+})");
+    const auto begun = std::make_shared<std::uint32_t>(0);
+    auto call = [=](std::uint32_t signals) {
+      launch({.text = text, .entry = "to_and_fro"}, {},
+             symmetric_arguments(shared, {inout(late), clutch::value(signals), clutch::value(static_cast<std::uint32_t>(other)), clutch::value(*begun)}));
+      *begun += signals / 2;
+    };
+    const bool has_other = other < n;
+    c.ours = [=] { call(has_other ? kSignals : 0); };
+    c.peer = [=] { call(0); };
+    c.wrong = [=] { return static_cast<std::int64_t>(late.to_host<std::int32_t>()[0]); };
+  } else if (op == "between_two_kernels") {
+    const Tensor x = in({total}), out = empty({total}), alone = in({total});
+    c.ours = [=] { mul_(x, 1.0F), g.all_reduce_out(out, x), mul_(out, 1.0F); };
+    c.peer = [=] { mul_(alone, 1.0F), mul_(alone, 1.0F); };
+    c.wrong = [=] {
+      const std::vector<float> got = out.to_host<float>();
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        float sum = 0;
+        for (int r = 0; r < n; ++r) sum += value(r, static_cast<std::int64_t>(i));
+        wrong += got[i] == sum ? 0 : 1;
+      }
+      return wrong;
+    };
   } else {
     const Symmetric scratch = memory({n * rows, wide}), product = memory({n * rows, wide});
     const Tensor a = in({n * rows, width}), b = in({width, wide}), out = empty({rows, wide}), other = empty({rows, wide});
@@ -299,8 +366,8 @@ int run(const Settings& s) {
   const std::string gloo_name = gloo ? meet(*gloo, world) : std::string();
   if (prints && !s.json) {
     fmt::print(
-        "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory; of put, get, all_to_all_v and products "
-        "our own calls, see --help), median of {} pairs [least, most]{}\n",
+        "# {} ranks on {}; times are those of the slowest rank; ratio: the peer's time over ours (MPI's on host memory, or our own "
+        "calls, see --help), median of {} pairs [least, most]{}\n",
         world.size(), current_stream().device().name(), s.pairs, gloo ? fmt::format("; then those of {}, a thread each", gloo_name) : std::string());
     fmt::print("#{:>15} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10}  ratio{}\n", "op", "size (B)", "count", "type", "redop", "root",
                "time (us)", "algbw", "busbw", "#wrong", "peer (us)", gloo ? "               gloo (us)  ratio" : "");
@@ -353,9 +420,11 @@ int command(int argc, char** argv) {
       "Times collectives of f32 and MPI's own on host memory in turns, and gloo's where the Python of CLUTCH_PEER_PYTHON has torch. Start it by mpirun.");
   std::vector<std::string> all = s.ops;
   all.insert(all.end(), kOnSymmetric.begin(), kOnSymmetric.end());
-  app.add_option("--ops", s.ops,
-                 "Collectives; put and get (peer: the device's own copy), all_to_all_v (splits on the device; peer: MPI_Alltoallv), "
-                 "all_gather_matmul and matmul_reduce_scatter (peer: a collective and a product), all five in Symmetric memory")
+  app.add_option(
+         "--ops", s.ops,
+         "Collectives; put and get (peer: the device's own copy), all_to_all_v (splits on the device; peer: MPI_Alltoallv), "
+         "all_gather_matmul and matmul_reduce_scatter (peer: a collective and a product), optimizer_step (peer: reduce_scatter, AdamW and all_gather), signals "
+         "(2000 of two kernels to each other; peer: a launch), between_two_kernels (peer: these alone), all in Symmetric memory")
       ->delimiter(',')
       ->check(CLI::IsMember(all));
   app.add_option("--min", s.least, "Bytes of the smallest tensors")->transform(CLI::AsSizeValue(false));

@@ -9,6 +9,7 @@
 // Order of sums: a balanced tree over the ranks, lower ranks on the left, whatever the algorithm: all ranks get the
 // same bits, and the same ones from each algorithm and each transport.
 #include <clutch/event.hpp>
+#include <clutch/expr.hpp>
 #include <clutch/ops/optim.hpp>
 #include <clutch/tensor.hpp>
 
@@ -60,7 +61,8 @@ enum class Algorithm : std::uint8_t {
   halving,    ///< all_reduce of a power of two of ranks
   ring,       ///< all_reduce with Order::any
   /// each rank lays its numbers, 64 KiB at a time, into memory that the ranks of a host share, and reads those of all;
-  /// not where ranks have different numbers of rows
+  /// copies of more bytes it reads out of the others' own memory, where the system allows it. Not where ranks have
+  /// different numbers of rows
   board,
   /// kernels that work on the memory of all ranks at once: of tensors in Symmetric memory
   kernel,
@@ -125,10 +127,20 @@ struct CallOptions {
   SourceLine where = SourceLine::here();
 };
 
+/// A function of one traced value, such as [](const Expr& x) { return x * x; }.
+using ElementFunction = std::function<Expr(const Expr&)>;
+
 struct ReduceOptions {
   ReduceOp op = ReduceOp::sum;
   double factor = 1;  ///< of premul_sum
   Order order = Order::canonical;
+  /// Applied to each rank's elements before the reduction, and to the result behind it, with the bits of map(): each
+  /// gives numbers of the tensors' dtype. All ranks must have the same functions, but for captured tensors.
+  /// Launches: those of Symmetric memory's kernel alone, unless a function has a captured tensor, position or random
+  ///   number.
+  /// Errors: invalid_dtype for dtypes that map() does not take. A call that fails leaves the output undefined where
+  ///   there is map_after.
+  ElementFunction map_before = {}, map_after = {};
   Stream stream = {};  ///< as CallOptions, this one and those below
   bool async = false;
   Timeout timeout = {};
@@ -246,6 +258,16 @@ class CLUTCH_DIST_API Group {
   Work broadcast_(const Tensor& self, int root, const CallOptions& options = {}) const;
   /// Block b of rank a's `in` becomes block a of rank b's `out`.
   Work all_to_all_out(const Tensor& out, const Tensor& in, const CallOptions& options = {}) const;
+
+  /// The same of lists of tensors of one dtype, in one message: they are copied to the message by one launch, and from
+  /// it by another. Shapes: each out fits its input as above.
+  /// Errors: invalid_argument for an empty list, or lists of two lengths; invalid_dtype and device_mismatch where
+  ///   tensors differ.
+  Work all_reduce_coalesced_(std::span<const Tensor> tensors, const ReduceOptions& options = {}) const;
+  Work reduce_scatter_coalesced_out(std::span<const Tensor> outs, std::span<const Tensor> ins,
+                                    const ReduceOptions& options = {}) const;
+  Work all_gather_coalesced_out(std::span<const Tensor> outs, std::span<const Tensor> ins,
+                                const CallOptions& options = {}) const;
 
   /// The same where ranks have different numbers of rows (entries of dimension 0): rows[r] are rank r's, the same list
   /// on all ranks. Errors: invalid_shape where tensors have other rows.

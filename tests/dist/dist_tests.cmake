@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks as threads, and the same tests over ranks that mpirun starts. More ranks than cores are right and slow: 4 and 8 run by night.
-clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/hooks_test.cpp dist/hosts_test.cpp dist/moe_test.cpp dist/symmetric_test.cpp dist/trace_test.cpp dist/training_test.cpp
+clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/hooks_test.cpp dist/hosts_test.cpp dist/moe_test.cpp dist/symmetric_test.cpp dist/trace_test.cpp dist/training_test.cpp
   $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_dist PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
 clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)

@@ -272,6 +272,8 @@ TEST(Functional, TiesShareTheGradientAndZerosHaveTheOthersProduct) {
     const std::vector<double> through =
         functional::all_reduce_backward(from_host({1.0, 1.0}), y, functional::all_reduce(y, g, prod), g, prod).to_host<double>();
     EXPECT_EQ(through[0], g.rank() == 0 ? n * std::pow(3.0, n - 1) : 0.0);
+    const dist::ReduceOptions squares{.map_before = [](const Expr& v) { return v * v; }};
+    EXPECT_EQ(code_of([&] { functional::all_reduce_backward(y, y, y, g, squares); }), ErrorCode::invalid_argument);
   });
 }
 

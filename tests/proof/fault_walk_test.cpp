@@ -299,9 +299,9 @@ std::vector<Scenario> scenarios_of(const std::string& stem, Which which) {
 constexpr cl_int kCodes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_OPERATION};
 
 TEST_P(FaultWalk, FirstUseWithAWarmCache) {
-  // What streams, graphs and launches of the runtime do at first use is much the same, as is what ops do: by day a sixth of the calls, and a third, not all of
+  // What streams, graphs and launches of the runtime do at first use is much the same, as is what ops do: by day a ninth of the calls, and a fifth, not all of
   // them the same.
-  const std::uint64_t step = level() != "smoke" ? 1 : GetParam() == "runtime" ? 6 : 3;
+  const std::uint64_t step = level() != "smoke" ? 1 : GetParam() == "runtime" ? 9 : 5;
   for (const Scenario& s : scenarios_of(GetParam(), level() == "smoke" && GetParam() != "runtime" ? Which::one : Which::one_per_entry)) {
     {
       FreshDevice warm(test_devices().front());
@@ -317,9 +317,9 @@ TEST_P(FaultWalk, FirstUseWithAWarmCache) {
 
 TEST_P(FaultWalk, FirstUseThatBuildsEverything) {
   set_cache("off");
-  // Builds take long, and ops make much the same calls: by day each op fails a twelfth of them, not all of them the same, and the runtime a sixth; by
+  // Builds take long, and ops make much the same calls: by day each op fails a 24th of them, not all of them the same, and the runtime a ninth; by
   // night each op's first kernel fails all of them, the others a third.
-  std::uint64_t step = level() != "smoke" ? 1 : GetParam() == "runtime" ? 6 : 12;
+  std::uint64_t step = level() != "smoke" ? 1 : GetParam() == "runtime" ? 9 : 24;
   for (const Scenario& s : scenarios_of(GetParam(), level() == "smoke" ? Which::one : Which::one_per_entry)) {
     for (std::uint64_t k = 1 + GetParam().size() % step; first_use(s, k, CL_OUT_OF_HOST_MEMORY, false); k += step) ASSERT_LT(k, 5000u);
     if (GetParam() != "runtime") step = 3;
