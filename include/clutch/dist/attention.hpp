@@ -52,7 +52,7 @@ struct FlexGradients {
 CLUTCH_DIST_API FlexResult flex(const Sharded& q, const Sharded& k, const Sharded& v, const FlexOptions& options = {},
                                 const CallOptions& call = {});
 /// Gradients of flex() with the same tensors and options; `result` has lse. Each rank's gradients are computed of the
-/// result's, so of one loss whose gradient all ranks have their parts of.
+/// result's, so of one loss whose gradient all ranks have their parts of. Captured tensors are constants.
 /// Bits: dk and dv of batches and heads have those of attention::flex_backward(), by ulysses, too; dq where
 ///   flex_backward() has the keys in as many parts, which depends on the heads that a rank has.
 /// Accuracy: by gather dk and dv are sums over the ranks in Group's order, of summands that are rounded to the dtype.
