@@ -384,12 +384,16 @@ TEST(Simulations, TracesHaveARowForEachRank) {
   std::ifstream in(folder.path / "trace.json");
   const nlohmann::json trace = nlohmann::json::parse(in);
   std::set<int> named, with_calls;
+  std::map<std::pair<int, int>, double> ends;
   double end = 0;
   for (const nlohmann::json& event : trace.at("traceEvents")) {
     const int rank = event.at("pid").get<int>();
     if (event.at("name") == "process_name") named.insert(rank);
     if (event.at("ph") != "X") continue;
-    end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    const double begin = event.at("ts").get<double>();
+    double& of_row = ends[{rank, event.at("tid").get<int>()}];
+    EXPECT_GE(begin, of_row - 0.002) << "slices of a row must follow each other";
+    of_row = begin + event.at("dur").get<double>(), end = std::max(end, of_row);
     if (event.at("name") != "all_reduce") continue;
     with_calls.insert(rank);
     EXPECT_EQ(event.at("args").at("Group size"), 6);
