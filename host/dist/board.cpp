@@ -73,7 +73,6 @@ void Board::end(std::uint64_t meeting) {
 
 std::vector<std::shared_ptr<Board>> thread_boards(int ranks) {
   // Zeros of the system, which take memory where they are written to alone: many ranks lay few numbers.
-  static_assert(kSlot % kLine == 0);
   std::size_t bytes = static_cast<std::size_t>(ranks) * Board::bytes() + kLine;
   const std::shared_ptr<void> memory(std::calloc(1, bytes), std::free);
   void* begin = memory.get();

@@ -395,11 +395,18 @@ std::string SimulatedWorld::trace() const {
   for (int r = 0; r < options_.ranks; ++r) {
     put(fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {} of host {}"}}}})", r, r, host_of(r)));
     put(fmt::format(R"({{"ph": "M", "name": "process_sort_index", "pid": {}, "args": {{"sort_index": {}}}}})", r, r));
-    // Rows: the rank's own, and one for calls beside it.
-    auto slice = [&](std::string_view name, bool beside, double begin, double end, const std::string& args) {
-      if (begin >= 0 && end >= begin)
-        put(fmt::format(R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}{}}})", name, r, beside ? 1 : 0, begin, end - begin,
-                        args));
+    // Rows: the rank's own, and as many for asynchronous calls as go on at a time, with the time at which each is free.
+    std::vector<double> rows{0};
+    auto row_of = [&](const Deed& deed) {
+      if (!deed.async) return std::size_t{0};
+      const auto free = std::find_if(rows.begin() + 1, rows.end(), [&](double end) { return end <= deed.begin_us; });
+      const auto row = static_cast<std::size_t>(free - rows.begin());
+      if (free == rows.end()) rows.push_back(0);
+      rows[row] = deed.end_us;
+      return row;
+    };
+    auto slice = [&](std::string_view name, std::size_t row, double begin, double end, const std::string& args) {
+      put(fmt::format(R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}{}}})", name, r, row, begin, end - begin, args));
     };
     for (const Deed& deed : deeds(static_cast<std::size_t>(r))) {
       if (deed.kind != Deed::Kind::call) continue;
@@ -410,8 +417,9 @@ std::string SimulatedWorld::trace() const {
           deed.status == Work::Status::done        ? "done"
           : deed.status == Work::Status::timed_out ? "timed out"
                                                    : "failed");
-      slice("waits", deed.async, deed.begin_us, deed.met_us, "");
-      slice(name(deed.header.kind), deed.async, deed.met_us, deed.end_us, args);
+      const std::size_t row = row_of(deed);
+      slice("waits", row, deed.begin_us, deed.met_us, "");
+      slice(name(deed.header.kind), row, deed.met_us, deed.end_us, args);
     }
   }
   return text + "\n]}\n";

@@ -11,7 +11,7 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -32,16 +32,17 @@ class Mailbox {
   void put(Address address, Message message) {
     const std::lock_guard lock(mutex_);
     message.number = came_++;
-    messages_[{address, message.from}].push_back(std::move(message));
+    messages_[key_of(address, message.from)].push_back(std::move(message));
   }
   /// The oldest message of that rank, or of any; false if there is none.
   bool take(Address address, int from, Message& message) {
     const std::lock_guard lock(mutex_);
-    auto found = from == kAnyPeer ? messages_.lower_bound({address, from}) : messages_.find({address, from});
-    if (found == messages_.end() || found->first.first != address) return false;
+    auto found = from == kAnyPeer ? messages_.end() : messages_.find(key_of(address, from));
     if (from == kAnyPeer)
-      for (auto at = found; at != messages_.end() && at->first.first == address; ++at)
-        if (at->second.front().number < found->second.front().number) found = at;
+      for (auto at = messages_.begin(); at != messages_.end(); ++at)
+        if (at->first >> kRankBits == key_of(address, 0) >> kRankBits && (found == messages_.end() || at->second.front().number < found->second.front().number))
+          found = at;
+    if (found == messages_.end()) return false;
     message = std::move(found->second.front());
     found->second.pop_front();
     if (found->second.empty()) messages_.erase(found);
@@ -49,9 +50,14 @@ class Mailbox {
   }
 
  private:
-  using Sender = std::pair<Address, int>;
+  static constexpr int kRankBits = 32;
+  static std::uint64_t key_of(Address address, int from) {
+    static_assert(kTags <= 1U << 24);
+    return static_cast<std::uint64_t>(address.first) << (kRankBits + 24) | static_cast<std::uint64_t>(address.second) << kRankBits |
+           static_cast<std::uint32_t>(from);
+  }
   std::mutex mutex_;
-  std::map<Sender, std::list<Message>> messages_;  ///< of each sender in the order in which they came; none is empty
+  std::unordered_map<std::uint64_t, std::list<Message>> messages_;  ///< of each sender in the order in which they came; none is empty
   std::uint64_t came_ = 0;
 };
 

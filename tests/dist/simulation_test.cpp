@@ -5,6 +5,7 @@
 #include "dist/schedule.hpp"
 
 #include <clutch/clutch.hpp>
+#include <clutch/dist/sharded.hpp>
 #include <clutch/dist/simulation.hpp>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -162,6 +164,35 @@ void mixed(const Group& world) {
     world.all_gather_v_out(empty({3 * (n - 1), 2}), zeros({me == 0 ? 0 : 3, 2}), rows);
   }
   world.barrier().synchronize();
+}
+
+TEST(Simulations, MemoryOfAllRanksAndTensorsOverMeshesRunAsTheyAre) {
+  // On one host kernels reach all parts; on two they do not, and messages give the same bits.
+  std::mutex mutex;
+  std::map<int, std::set<std::vector<std::uint8_t>>> results;
+  for (const int ranks_of_host : {4, 2}) {
+    Machine machine = Machine::nominal();
+    machine.ranks = machine.ranks_of_host = ranks_of_host;
+    const Simulation run = simulate({.ranks = 4, .machine = machine}, [&](const Group& world) {
+      const Symmetric params({1 << 14}, world), grads({1 << 14}, world);
+      EXPECT_EQ(params.all_direct(), ranks_of_host == 4);
+      fill_(params.local(), 1);
+      copy_(grads.local(), from_host(numbers_of(world.rank(), 1 << 14), {1 << 14}));
+      ShardedAdamW optimizer(params, grads);
+      optimizer.step();
+      const Mesh mesh(world, {2, 2}, {"data", "model"});
+      const Tensor whole = from_host(numbers_of(9, 35), {7, 5});
+      const Sharded parts = Sharded::distribute(whole, mesh, {shard(0), shard(1)});
+      EXPECT_GT(parts.plan({replicate(), replicate()}).us(), 0);
+      EXPECT_EQ(parts.full().to_bytes(), whole.to_bytes());
+      const std::vector<std::uint8_t> bytes = params.local().to_bytes();
+      const std::lock_guard lock(mutex);
+      results[ranks_of_host].insert(bytes);
+    });
+    expect_no_errors(run);
+  }
+  EXPECT_EQ(results[4].size(), 1U);
+  EXPECT_EQ(results[4], results[2]);
 }
 
 TEST(Simulations, TheSameSeedGivesTheSameTimes) {
@@ -353,12 +384,16 @@ TEST(Simulations, TracesHaveARowForEachRank) {
   std::ifstream in(folder.path / "trace.json");
   const nlohmann::json trace = nlohmann::json::parse(in);
   std::set<int> named, with_calls;
+  std::map<std::pair<int, int>, double> ends;
   double end = 0;
   for (const nlohmann::json& event : trace.at("traceEvents")) {
     const int rank = event.at("pid").get<int>();
     if (event.at("name") == "process_name") named.insert(rank);
     if (event.at("ph") != "X") continue;
-    end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    const double begin = event.at("ts").get<double>();
+    double& of_row = ends[{rank, event.at("tid").get<int>()}];
+    EXPECT_GE(begin, of_row - 0.002) << "slices of a row must follow each other";
+    of_row = begin + event.at("dur").get<double>(), end = std::max(end, of_row);
     if (event.at("name") != "all_reduce") continue;
     with_calls.insert(rank);
     EXPECT_EQ(event.at("args").at("Group size"), 6);
