@@ -9,7 +9,9 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 
 namespace clutch { inline namespace v0 { namespace dist {
 
