@@ -89,6 +89,9 @@ Effort effort_of(const Problem& p, double bytes) {
 Effort board_effort(Collective collective, int ranks, double bytes) {
   constexpr double kLine = 64;
   const double n = ranks;
+  const bool is_reduction = collective == Collective::all_reduce || collective == Collective::reduce || collective == Collective::reduce_scatter;
+  // Copies that are read where they are: where one is, and that all have read it.
+  if (!is_reduction && bytes > Board::kNumbers) return {.rounds = 2, .messages = 2, .moved = collective == Collective::scatter ? bytes / n : bytes, .added = 0};
   const bool has_blocks = collective == Collective::reduce_scatter || collective == Collective::scatter || collective == Collective::all_to_all;
   const bool is_whole = collective == Collective::all_reduce || collective == Collective::reduce || collective == Collective::broadcast;
   const double blocks = has_blocks ? n : 1, turn = std::floor(Board::kNumbers / blocks / kLine) * kLine;
