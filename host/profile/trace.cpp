@@ -271,7 +271,8 @@ class TraceWriter {
   /// Behind other arguments, none of which is written twice.
   static void add_arguments(const ProfiledFacts& facts, std::string& args) {
     for (const auto& [key, json] : facts.arguments)
-      if (const std::string member = json_text(key) + ':'; args.find(member) == std::string::npos) args += (args.empty() ? "" : ",") + member + json;
+      if (const std::string member = json_text(key) + ':'; args.find(member) == std::string::npos)
+        fmt::format_to(std::back_inserter(args), "{}{}{}", args.empty() ? "" : ",", member, json);
   }
 
   void add_facts(const ProfileRecord& r, std::string& args) const {
