@@ -321,7 +321,9 @@ class Replay {
         members[m].shape = {.element = 1, .block = std::max(members[m].input_bytes, members[m].output_bytes)};
       }
     } else {
-      std::sort(call.came.begin(), call.came.end(), [&](const auto& a, const auto& b) { return member_of(group, a.first) < member_of(group, b.first); });
+      std::vector<std::pair<std::size_t, std::size_t>> by_member(call.came.size());
+      for (const auto& came : call.came) by_member[static_cast<std::size_t>(member_of(group, came.first))] = came;
+      call.came = std::move(by_member);
       const Problem problem{.collective = *collective, .ranks = n, .root = std::max(some.header.root, 0), .method = some.header.method};
       for (std::size_t m = 0; m < call.came.size(); ++m) add(m, schedule_of(problem, static_cast<int>(m)), 0);
     }
