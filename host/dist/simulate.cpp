@@ -96,9 +96,8 @@ void ScheduleClock::meet(Walker& walker, const ScheduleStep& step, double now) {
   const bool sends = step.kind == StepKind::send;
   const auto me = static_cast<std::uint64_t>(walker.member), peer = static_cast<std::uint64_t>(step.peer);
   const std::uint64_t key = sends ? me << 32 | peer : peer << 32 | me;
-  const auto [found, is_new] = call.waiting.try_emplace(key);
-  Open& open = found->second;
-  if (is_new || open.sends == sends) {
+  Open& open = call.waiting[key];
+  if (open.first < 0 || open.sends == sends) {
     const std::int32_t place = waiting_.put({&walker, &step, -1});
     (open.last < 0 ? open.first : waiting_[open.last].next) = place;
     open.last = place, open.sends = sends;
@@ -106,7 +105,7 @@ void ScheduleClock::meet(Walker& walker, const ScheduleStep& step, double now) {
   }
   const Message other = waiting_.take(open.first);
   open.first = other.next;
-  if (open.first < 0) call.waiting.erase(found);
+  if (open.first < 0) open.last = -1;
   if (other.step->blocks != step.blocks)
     throw std::logic_error(fmt::format("rank {} sends rank {} {} and {} blocks", key >> 32, key & 0xffffffff, other.step->blocks, step.blocks));
   const Met message = sends ? Met{&walker, &step, other.who} : Met{other.who, other.step, &walker};
