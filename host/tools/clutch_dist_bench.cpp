@@ -444,18 +444,19 @@ int run(const Settings& s) {
       const bool reduces = op.find("reduce") != std::string::npos, has_root = op == "reduce" || op == "gather" || op == "scatter" || op == "broadcast";
       if (!prints) continue;
       const auto all_bytes = static_cast<std::uint64_t>(c.count) * kElement;
-      const std::optional<double> predicted = model ? model->of(op, all_bytes, world.size(), algorithm, s.symmetric) : std::nullopt;
-      if (predicted) model->compare(*predicted, us);
+      // Negative: none.
+      const double predicted = model ? model->of(op, all_bytes, world.size(), algorithm, s.symmetric).value_or(-1) : -1;
+      if (predicted >= 0) model->compare(predicted, us);
       if (s.json)
         fmt::print("{{\"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}, {}{}, \"wrong\": {}{}}}\n", op, world.size(), all_bytes, us,
                    peers.json("peer_us", ""), has_gloo ? ", " + gloos.json("gloo_us", "gloo_") : "", wrong,
-                   predicted ? fmt::format(", \"model_us\": {:.2f}", *predicted) : "");
+                   predicted >= 0 ? fmt::format(", \"model_us\": {:.2f}", predicted) : "");
       else
         fmt::print("{:>16} {:>12} {:>10} {:>6} {:>6} {:>5} {:>10.1f} {:>8.3f} {:>8.3f} {:>7}{} {}{}\n", op, all_bytes, c.count, "f32", reduces ? "sum" : "-",
                    has_root ? "0" : "-", us, gbs, gbs * c.bus, wrong,
-                   !s.model    ? ""
-                   : predicted ? fmt::format(" {:>11.1f}{}", *predicted, Predictions::is_off(*predicted, us) ? '!' : ' ')
-                               : fmt::format(" {:>11} ", '-'),
+                   !s.model         ? ""
+                   : predicted >= 0 ? fmt::format(" {:>11.1f}{}", predicted, Predictions::is_off(predicted, us) ? '!' : ' ')
+                                    : fmt::format(" {:>11} ", '-'),
                    peers.text(), has_gloo ? "  " + gloos.text() : std::string());
       std::fflush(stdout);
     }
