@@ -43,7 +43,7 @@ struct Settings {
   std::string algorithm = "automatic";
   std::int64_t width = 64;
   int pairs = 7;
-  bool symmetric = false, in_place = false, model = false, apart = false;
+  bool symmetric = false, in_place = false, model = false, messages = false;
   std::string machine;
   double least_ms = 20;
   bool json = false;
@@ -401,7 +401,7 @@ int run(const Settings& s) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm everyone = MPI_COMM_WORLD;
-  const Group world = open({.communicator = &everyone, .apart = s.apart});
+  const Group world = open({.communicator = &everyone, .apart = s.messages});
   std::optional<Predictions> model;
   if (s.model) model.emplace(s, world);
   const bool prints = world.rank() == 0;
@@ -490,7 +490,8 @@ int command(int argc, char** argv) {
   app.add_option("--machine", s.machine, "With --model: the file of the machine, which is measured and written where there is none");
   app.add_option("--pairs", s.pairs, "Measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--ms", s.least_ms, "Milliseconds of a measurement, at least");
-  app.add_flag("--apart", s.apart, "Messages alone, as between hosts; with `--mca btl tcp,self` of mpirun by the network's protocol, MPI's own calls, too");
+  app.add_flag("--messages", s.messages,
+               "Messages alone, as between hosts; with `--mca btl tcp,self` of mpirun by the network's protocol, MPI's own calls, too");
   app.add_flag("--json", s.json, "A line of JSON for each row");
   CLI11_PARSE(app, argc, argv);
   return run(s);
