@@ -7,7 +7,7 @@ clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp d
 target_link_libraries(test_sharded PRIVATE MPI::MPI_C)
 clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread")
 target_link_libraries(test_sharded_attention PRIVATE MPI::MPI_C)
-clutch_add_test(simulation SOURCES dist/simulation_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 120)
+clutch_add_test(simulation SOURCES dist/simulation_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS sanitized TIMEOUT 300)
 target_link_libraries(test_simulation PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
 clutch_add_test(sharded_attention_nightly PROGRAM test_sharded_attention ENVIRONMENT "POCL_DEVICES=pthread" "CLUTCH_TEST_LEVEL=nightly" LABELS nightly)
 set(mpirun mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none)
