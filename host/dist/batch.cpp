@@ -25,7 +25,7 @@ BatchState* BatchState::of(const GroupImpl& group) noexcept {
 
 BatchState::BatchState(const Group& made_of, const CallOptions& options)
     : group(made_of), async(options.async), asked(options.stream.empty() ? current_stream() : options.stream), stream(asked) {
-  if (async) stream = group.impl()->stream_behind(asked);
+  if (async) stream = group.impl()->stream_for(asked.device());
   t_batches.push_back(this);
 }
 BatchState::~BatchState() { std::erase(t_batches, this); }
@@ -60,6 +60,12 @@ Work BatchState::end() {
   is_open = false;
   std::erase(t_batches, this);
   if (calls.empty()) return {};
+  if (async) {
+    // What the caller's stream was given until now, for the calls, too.
+    Event before;
+    before.record(asked);
+    stream.wait(before);
+  }
   std::vector<Tensor> inputs, outputs;
   for (const BatchCall& call : calls) {
     inputs.insert(inputs.end(), call.inputs.begin(), call.inputs.end());

@@ -138,7 +138,12 @@ DeviceLink::~DeviceLink() {
 }
 
 bool DeviceLink::is_ready() const noexcept { return !ready_ || ready_->status.load(std::memory_order_acquire) <= CL_COMPLETE; }
-bool DeviceLink::has_failed() const noexcept { return ready_ && ready_->status.load(std::memory_order_acquire) < 0; }
+bool DeviceLink::has_failed(bool stream_has_failed) noexcept {
+  if (!ready_) return stream_has_failed;
+  auto first = Ready::unknown;
+  ready_->stream.compare_exchange_strong(first, stream_has_failed ? Ready::failed : Ready::sound);
+  return ready_->status.load(std::memory_order_acquire) < 0 || ready_->stream.load() == Ready::failed;
+}
 
 void DeviceLink::begin(Mapped& mapped, DevicePlace place, cl_map_flags flags) {
   mapped.place = place;

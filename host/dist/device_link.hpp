@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -53,8 +54,9 @@ class DeviceLink {
   ~DeviceLink();
 
   bool is_ready() const noexcept;
-  /// After is_ready(): true if the work before it failed.
-  bool has_failed() const noexcept;
+  /// After is_ready(): true if the work before this place failed. `stream_has_failed`: now; what the first call of this place says of it holds for all, as
+  /// one of them may fail the stream before the others begin.
+  bool has_failed(bool stream_has_failed) noexcept;
 
   /// Begins to map; `one_memory`: the output is the input, too. Errors: opencl.
   void map(DevicePlace input, DevicePlace output, bool one_memory);
@@ -81,6 +83,8 @@ class DeviceLink {
 
   struct Ready {
     std::atomic<cl_int> status{CL_QUEUED};
+    enum Stream : std::uint8_t { unknown, sound, failed };
+    std::atomic<Stream> stream{unknown};
   };
   /// The queue goes on with the last one who has it.
   struct Held {

@@ -272,11 +272,13 @@ struct GroupCalls {
       const ProfiledCall profiled(*plan, batch == nullptr && !asked.is_capturing());
       const bool is_idle = check_stream(asked, plan);
       const Stream stream = batch != nullptr ? batch->stream : options.async ? g.stream_behind(asked) : asked;
+      // What a Batch is given is made on the caller's stream until end().
+      const Stream made_on = batch != nullptr ? batch->asked : stream;
       const auto state = std::make_shared<CallState>();
       const bool is_one = !ends.input && out.defined() && in.defined() && begin_alike(out, in) && out.sizes() == in.sizes();
-      const Tensor dense_in = ends.input ? ends.input(stream) : in.defined() ? in.contiguous(stream) : in;
+      const Tensor dense_in = ends.input ? ends.input(made_on) : in.defined() ? in.contiguous(made_on) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
-      const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, stream);
+      const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, made_on);
       plan->one_memory = is_one, plan->async = options.async || batch != nullptr;
       plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;

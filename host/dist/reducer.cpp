@@ -149,9 +149,14 @@ void load_numbers(const Reduction& r, W* __restrict to, const std::byte* __restr
 template <class Stored, class W>
 void store_numbers(const Reduction& r, std::byte* __restrict to, W* __restrict from, std::size_t n) {
   if (r.op == ReduceOp::avg) {
+    // A product with a power of two has the quotient's bits, and costs less.
+    const bool is_power = std::has_single_bit(static_cast<unsigned>(r.ranks));
     if constexpr (kComplex<W>) {
       const auto count = static_cast<typename W::value_type>(r.ranks);
       for (std::size_t i = 0; i < n; ++i) from[i] = {from[i].real() / count, from[i].imag() / count};
+    } else if (std::floating_point<W> && is_power) {
+      const W share = W{1} / static_cast<W>(r.ranks);
+      for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<W>(from[i] * share);
     } else {
       for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<W>(from[i] / static_cast<W>(r.ranks));
     }

@@ -189,7 +189,7 @@ bool CallTask::begin() {
   if (link_ && !link_->is_ready()) return false;
   if (is_pair(header_.kind) && !group_->is_first(line(), this)) return false;
   // Who cannot take part says so to the others.
-  if (link_ && (link_->has_failed() || interop::failed(state_->stream))) header_.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
+  if (link_ && link_->has_failed(interop::failed(state_->stream))) header_.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
   {
     const std::lock_guard lock(state_->mutex);
     state_->status = Work::Status::running;

@@ -113,8 +113,9 @@ int main() try {
   piece_docs_memory_md_1(device);
   piece_docs_memory_md_2(device, std::cout);
   piece_docs_profiler_md_1(normal({64, 100}, 1));
-  piece_docs_profiler_md_2();
-  piece_docs_profiler_md_3(clutch::profiler::Profiler());
+  piece_docs_profiler_md_2(1000);
+  piece_docs_profiler_md_3();
+  piece_docs_profiler_md_4(clutch::profiler::Profiler());
   piece_docs_tensors_md_1(device);
   piece_docs_tensors_md_2(device, normal({4, 8}, 1));
   piece_docs_tensors_md_3(normal({4096, 256}, 1), normal({4096, 1}, 2));
