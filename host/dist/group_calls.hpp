@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
@@ -246,11 +247,15 @@ struct GroupCalls {
     plan.launch = std::move(launch);
   }
 
+  /// The other ranks hear that this one cannot take part.
+  void tell_failed(const std::shared_ptr<CallPlan>& plan) const {
+    plan->header.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
+    Progress::instance().add(impl().make(plan, std::make_shared<CallState>(), nullptr, {}, {}));
+  }
   /// True if nothing is enqueued before. Errors: those of a stream that has failed, which the other ranks are told of.
   bool check_stream(const Stream& stream, const std::shared_ptr<CallPlan>& plan) const {
     if (!interop::failed(stream)) return interop::idle(stream);
-    plan->header.broken = static_cast<std::int32_t>(ErrorCode::stream_failed);
-    Progress::instance().add(impl().make(plan, std::make_shared<CallState>(), nullptr, {}, {}));
+    tell_failed(plan);
     stream.flush();  // throws the failure
     return false;
   }
@@ -289,8 +294,10 @@ struct GroupCalls {
       else if (copies_back)
         finish = [out, dense_out](const Stream& s) { copy_(out, dense_out, {}, s); };
 
-      auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state](const std::shared_ptr<DeviceLink>& link,
-                                                                                                       std::span<const DevicePlace> places) {
+      const auto has_started = std::make_shared<std::atomic<bool>>(false);
+      auto start = [group = g.shared_from_this(), made = std::shared_ptr<const CallPlan>(plan), state, has_started](const std::shared_ptr<DeviceLink>& link,
+                                                                                                                    std::span<const DevicePlace> places) {
+        *has_started = true;
         state->begin_again();
         const bool reads = made->input_bytes > 0, writes = made->output_bytes > 0;
         return group->make(made, state, link, reads ? places.front() : DevicePlace{}, writes ? places.back() : DevicePlace{});
@@ -342,6 +349,8 @@ struct GroupCalls {
         if (finish) finish(stream);
         if (options.async) state->event.record(stream);
       } catch (const Error&) {
+        // The stream has failed since it was looked at.
+        if (!*has_started && !stream.is_capturing() && interop::failed(stream)) tell_failed(plan);
         // The call itself has failed already, which its Work tells.
         const std::lock_guard lock(state->mutex);
         if (!state->error) throw;
