@@ -18,15 +18,10 @@ std::string_view name(ReduceOp op) noexcept { return detail::name(static_cast<de
 namespace detail {
 
 std::string_view name(CallKind kind) noexcept {
+  // Calls begin with the collectives.
+  static_assert(static_cast<int>(CallKind::all_to_all) == static_cast<int>(Collective::all_to_all));
+  if (kind <= CallKind::all_to_all) return dist::name(static_cast<Collective>(kind));
   switch (kind) {
-    case CallKind::all_reduce: return "all_reduce";
-    case CallKind::reduce: return "reduce";
-    case CallKind::reduce_scatter: return "reduce_scatter";
-    case CallKind::all_gather: return "all_gather";
-    case CallKind::gather: return "gather";
-    case CallKind::scatter: return "scatter";
-    case CallKind::broadcast: return "broadcast";
-    case CallKind::all_to_all: return "all_to_all";
     case CallKind::reduce_scatter_v: return "reduce_scatter_v";
     case CallKind::all_gather_v: return "all_gather_v";
     case CallKind::gather_v: return "gather_v";
@@ -39,25 +34,24 @@ std::string_view name(CallKind kind) noexcept {
     case CallKind::optimizer_step: return "ShardedAdamW::step";
     case CallKind::send: return "send";
     case CallKind::receive: return "recv";
+    default: break;
   }
   return "unknown call";
 }
 
-namespace {
-
-std::string_view name_of(Method method) {
-  switch (method) {
-    case Method::one_shot: return "one_shot";
-    case Method::direct: return "direct";
-    case Method::tree: return "tree";
-    case Method::halving: return "halving";
-    case Method::ring: return "ring";
-    case Method::board: return "board";
+std::string_view name(Algorithm algorithm) noexcept {
+  switch (algorithm) {
+    case Algorithm::automatic: return "automatic";
+    case Algorithm::one_shot: return "one_shot";
+    case Algorithm::direct: return "direct";
+    case Algorithm::tree: return "tree";
+    case Algorithm::halving: return "halving";
+    case Algorithm::ring: return "ring";
+    case Algorithm::board: return "board";
+    case Algorithm::kernel: return "kernel";
   }
-  return "unknown method";
+  return "";
 }
-
-}  // namespace
 
 bool reduces(CallKind kind) noexcept {
   return kind == CallKind::all_reduce || kind == CallKind::reduce || kind == CallKind::reduce_scatter || kind == CallKind::reduce_scatter_v;
@@ -92,7 +86,7 @@ std::string CallHeader::text() const {
   if (kind != CallKind::barrier && kind != CallKind::split) {
     what += '(';
     if (reduces(kind)) what += op == ReduceOp::premul_sum ? fmt::format("premul_sum by {}, ", factor) : fmt::format("{}, ", name(op));
-    if (kind == CallKind::all_reduce || kind == CallKind::reduce) what += fmt::format("{}, ", symmetric != 0 ? "kernel" : name_of(method));
+    if (kind == CallKind::all_reduce || kind == CallKind::reduce) what += fmt::format("{}, ", name(algorithm()));
     if (kind == CallKind::optimizer_step) what += fmt::format("lr {}, step {}, ", factor, rows);
     if (functions != 0) what += fmt::format("functions {:08x}, ", functions & 0xffffffff);
     if (root >= 0) what += fmt::format("root {}, ", root);

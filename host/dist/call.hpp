@@ -46,6 +46,8 @@ enum class CallKind : std::uint8_t {
 bool reduces(CallKind kind) noexcept;
 /// "all_reduce"
 std::string_view name(CallKind kind) noexcept;
+/// "one_shot"
+std::string_view name(Algorithm algorithm) noexcept;
 
 class SimulatedRank;
 

@@ -119,7 +119,7 @@ struct GroupCalls {
     check(options.timeout.count() >= 0, ErrorCode::invalid_argument, "timeout must not be negative, got {} ms", options.timeout.count());
     plan->header.kind = kind;
     plan->header.set_place(options.where);
-    plan->where = options.where, plan->async = options.async;
+    plan->where = options.where;
     if (some.defined()) plan->header.dtype = some.dtype(), plan->shape.element = is_packed(some.dtype()) ? 1 : static_cast<std::size_t>(bits(some.dtype())) / 8;
     return plan;
   }
@@ -265,6 +265,7 @@ struct GroupCalls {
     GroupImpl& g = impl();
     const Tensor& some = out.defined() ? out : in;
     BatchState* const batch = BatchState::of(g);
+    plan->async = options.async || batch != nullptr;
     const Stream asked = !options.stream.empty() ? options.stream
                          : batch != nullptr      ? batch->asked
                          : some.defined()        ? current_stream(some.device())
@@ -284,7 +285,7 @@ struct GroupCalls {
       const Tensor dense_in = ends.input ? ends.input(made_on) : in.defined() ? in.contiguous(made_on) : in;
       const bool copies_back = out.defined() && !out.is_contiguous();
       const Tensor dense_out = !copies_back ? out : is_one ? dense_in : clutch::empty(out.sizes(), {.dtype = out.dtype(), .device = out.device()}, made_on);
-      plan->one_memory = is_one, plan->async = options.async || batch != nullptr;
+      plan->one_memory = is_one;
       plan->in = in, plan->out = out;
       plan->input_bytes = dense_in.defined() ? dense_in.nbytes() : 0, plan->output_bytes = dense_out.defined() ? dense_out.nbytes() : 0;
       state->stream = stream;

@@ -49,20 +49,6 @@ Names names_of(CallKind kind) {
   return {"call", "Call"};
 }
 
-std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::automatic: return "automatic";
-    case Algorithm::one_shot: return "one_shot";
-    case Algorithm::direct: return "direct";
-    case Algorithm::tree: return "tree";
-    case Algorithm::halving: return "halving";
-    case Algorithm::ring: return "ring";
-    case Algorithm::board: return "board";
-    case Algorithm::kernel: return "kernel";
-  }
-  return "";
-}
-
 std::string range_name(const CallPlan& plan) { return fmt::format("clutch:{}", name(plan.header.kind)); }
 
 /// "[0, 1]", as PyTorch writes lists: texts.
@@ -115,7 +101,7 @@ profiler::RangeFacts facts_of(const GroupImpl& group, const CallPlan& plan, cons
   if (reduces(header.kind)) add("Reduction", text(name(header.op)));
   if (header.root >= 0) add("Root", std::int64_t{header.root});
   if (is_pair) add("Tag", std::int64_t{plan.tag});
-  add("Algorithm", text(name_of(header.algorithm())));
+  add("Algorithm", text(name(header.algorithm())));
   add("Source", fmt::format("{}:{}", plan.where.file, plan.where.line));
   return facts;
 }
