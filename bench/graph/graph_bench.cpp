@@ -69,7 +69,7 @@ struct Model {
 
 /// Rows of one model: each backend and eager calls, all beside the bare loop; the check compares with eager bits.
 void add_rows(Rows& rows, const std::string& name, bool in_quick, const std::function<Model(const Device&)>& make) {
-  for (const char* backend : {"host", "native", "auto", "eager"}) {
+  for (const char* backend : {"host", "native", "fused", "auto", "eager"}) {
     rows.push_back({.name = fmt::format("graph/{}/{}", name, backend),
                     .in_quick = in_quick && std::string_view(backend) != "auto",
                     .prepare =
@@ -92,7 +92,7 @@ void add_rows(Rows& rows, const std::string& name, bool in_quick, const std::fun
                             eager ? model->build(stream) : graph->replay(stream);
                             return model->result.to_bytes(stream) == want ? "" : "the replay differs from eager calls";
                           };
-                          if (auto peer = enqueue_peer(*graph, stream)) work.peers.push_back(std::move(*peer));
+                          if (auto peer = enqueue_peer(eager ? *graph : *captured(model->build, stream, "host"), stream)) work.peers.push_back(std::move(*peer));
                           return work;
                         },
                     .lacks = lacks_for(backend)});

@@ -64,6 +64,13 @@ Encoder& Encoder::flops(double count) noexcept {
   return *this;
 }
 
+bool Encoder::asks_for_meaning() const noexcept { return recorder_->asks_for_meaning(); }
+
+Encoder& Encoder::means(std::shared_ptr<const detail::Meaning> meaning) noexcept {
+  launch_->meaning = std::move(meaning);
+  return *this;
+}
+
 Encoder& Encoder::moves(double bytes) noexcept {
   launch_->cost.bytes = bytes, launch_->states_bytes = true;
   return *this;

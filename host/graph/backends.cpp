@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends, which replay graphs: the queue, command buffers, the faster of both, and those that users register.
+// Backends, which replay graphs: the queue, command buffers, fewer launches, the fastest of these, and those that users register.
+#include "graph/fused_backend.hpp"
 #include "graph/native_backend.hpp"
 #include "graph/report.hpp"
 #include "graph/state.hpp"
@@ -32,25 +33,27 @@ class HostBackend : public GraphImpl {
   std::string debug() const override { return "one enqueue per node"; }
 };
 
-/// Alternates between both backends until the caller's own replays have measured both, then uses the faster one.
+/// Alternates between the backends that take the graph until the caller's own replays have measured all, then uses the fastest one.
 class AutoBackend : public GraphImpl {
  public:
   void instantiate(const GraphProgram& program) override {
+    candidates_ = {{"host", &host_}};
     host_.instantiate(program);
-    std::string reason = native_.refuses(program);
-    if (reason.empty()) {
-      try {
-        native_.instantiate(program);
-      } catch (const Error& e) {
-        reason = e.what();
-      }
+    refused_.clear();
+    add("native", native_, program, native_.refuses(program));
+    add("fused", fused_, program, {});
+    if (candidates_.size() > 1 && candidates_.back().backend == &fused_ && fused_.groups() == 0) {
+      candidates_.pop_back();
+      fused_.reset();
     }
-    if (!reason.empty()) decide(false, fmt::format("native refuses: {}", reason));
+    if (candidates_.size() == 1) decide(0, refused_.empty() ? std::string("no other backend differs") : refused_);
   }
 
   void changed(const GraphProgram& program, std::span<const int> nodes) override {
-    if (decided_ && !native_chosen_) return;
-    native_.changed(program, nodes);
+    if (decided_)
+      chosen().changed(program, nodes);
+    else
+      for (Candidate& c : candidates_) c.backend->changed(program, nodes);
   }
 
   void replay(const GraphProgram& program, const Stream& stream) override {
@@ -59,14 +62,14 @@ class AutoBackend : public GraphImpl {
       chosen().replay(program, stream);
       return;
     }
-    // Order A B B A, so that drift of the clock rate affects both alike.
-    bool native = begun_ % 4 == 1 || begun_ % 4 == 2;
+    // Order A B C C B A, so that drift of the clock rate affects all alike.
+    const std::size_t n = candidates_.size(), turn = static_cast<std::size_t>(begun_) % (2 * n);
     ++begun_;
     Trial trial;
-    trial.native = native;
+    trial.candidate = turn < n ? turn : 2 * n - 1 - turn;
     trial.before = stream.impl()->mark("Graph::replay");
     auto begin = std::chrono::steady_clock::now();
-    (native ? static_cast<GraphImpl&>(native_) : host_).replay(program, stream);
+    candidates_[trial.candidate].backend->replay(program, stream);
     trial.host_ns = static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
     trial.after = stream.impl()->mark("Graph::replay");
     trials_.push_back(std::move(trial));
@@ -74,37 +77,66 @@ class AutoBackend : public GraphImpl {
 
   void reset() override {
     native_.reset();
+    fused_.reset();
+    fused_.choose(false);
+    candidates_.clear();
     trials_.clear();
     decided_ = false;
     begun_ = 0;
   }
 
   std::string debug() const override {
-    if (!decided_) return fmt::format("auto: host and native take turns until both are measured ({} replays so far)", begun_);
-    return fmt::format("auto: {}: {}", native_chosen_ ? "native" : "host", why_);
+    if (!decided_) {
+      std::string names;
+      for (const Candidate& c : candidates_) names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
+      return fmt::format("auto: {} take turns until all are measured ({} replays so far)", names, begun_);
+    }
+    const std::string more = candidates_[chosen_].backend->debug();
+    return fmt::format("auto: {}: {}{}{}", candidates_[chosen_].name, why_, more.empty() ? "" : "; ", more);
   }
   std::pair<std::uint64_t, std::uint64_t> native() const override {
-    if (decided_ && !native_chosen_) return {0, 0};
+    if (decided_) return candidates_[chosen_].backend->native();
     return native_.native();
   }
+  FusedBackend& fused() noexcept { return fused_; }
 
  private:
+  struct Candidate {
+    const char* name;
+    GraphImpl* backend;
+  };
   struct Trial {
-    bool native;
+    std::size_t candidate;
     ClEvent before, after;
     double host_ns;
   };
-  // The first replays trigger the driver's first-use compilation, so they are not measured.
-  static constexpr int kWarmUps = 4, kMeasured = 12;
+  // The first replays trigger the driver's first-use compilation, so they are not measured. Each is a number of replays of one candidate.
+  static constexpr int kWarmUps = 2, kMeasured = 6;
 
-  GraphImpl& chosen() { return native_chosen_ ? static_cast<GraphImpl&>(native_) : host_; }
+  GraphImpl& chosen() { return *candidates_[chosen_].backend; }
 
-  void decide(bool native, std::string why) {
+  void add(const char* name, GraphImpl& backend, const GraphProgram& program, std::string reason) {
+    if (reason.empty()) {
+      try {
+        backend.instantiate(program);
+        candidates_.push_back({name, &backend});
+        return;
+      } catch (const Error& e) {
+        backend.reset();
+        reason = e.what();
+      }
+    }
+    refused_ += fmt::format("{}{} refuses: {}", refused_.empty() ? "" : "; ", name, reason);
+  }
+
+  void decide(std::size_t candidate, std::string why) {
     decided_ = true;
-    native_chosen_ = native;
+    chosen_ = candidate;
     why_ = std::move(why);
     trials_.clear();
-    if (!native) native_.reset();
+    fused_.choose(candidates_[candidate].backend == &fused_);
+    for (const Candidate& c : candidates_)
+      if (&c != &candidates_[candidate]) c.backend->reset();
   }
 
   /// Time of a trial in ns: the longer of host time and device time. nullopt while the trial is not over.
@@ -118,30 +150,38 @@ class AutoBackend : public GraphImpl {
   }
 
   void settle() {
-    if (begun_ < kWarmUps + kMeasured) return;
-    std::array<std::vector<double>, 2> times;
-    for (std::size_t i = kWarmUps; i < trials_.size(); ++i) {
+    const auto warm_ups = candidates_.size() * kWarmUps;
+    if (static_cast<std::size_t>(begun_) < warm_ups + candidates_.size() * kMeasured) return;
+    std::vector<std::vector<double>> times(candidates_.size());
+    for (std::size_t i = warm_ups; i < trials_.size(); ++i) {
       std::optional<double> time = time_of(trials_[i]);
       if (!time) return;  // settled at a later replay, so that nothing waits
-      times[trials_[i].native ? 1 : 0].push_back(*time);
+      times[trials_[i].candidate].push_back(*time);
     }
-    auto median = [](std::vector<double>& v) {
-      std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-      return v[v.size() / 2];
-    };
-    double host = median(times[0]), native = median(times[1]);
-    decide(native < host, fmt::format("median of {} replays each: host {:.1f} us, native {:.1f} us", times[0].size(), host / 1e3, native / 1e3));
+    std::vector<double> medians;
+    std::string told;
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      auto middle = times[c].begin() + static_cast<std::ptrdiff_t>(times[c].size() / 2);
+      std::nth_element(times[c].begin(), middle, times[c].end());
+      medians.push_back(*middle);
+      told += fmt::format("{}{} {:.1f} us", told.empty() ? "" : ", ", candidates_[c].name, *middle / 1e3);
+    }
+    decide(static_cast<std::size_t>(std::min_element(medians.begin(), medians.end()) - medians.begin()),
+           fmt::format("median of {} replays each: {}", times[0].size(), told));
   }
 
   HostBackend host_;
   NativeBackend native_;
-  bool decided_ = false, native_chosen_ = false;
-  std::string why_;
+  FusedBackend fused_{false};
+  std::vector<Candidate> candidates_;
+  bool decided_ = false;
+  std::size_t chosen_ = 0;
+  std::string why_, refused_;
   int begun_ = 0;
   std::vector<Trial> trials_;
 };
 
-constexpr std::array<std::string_view, 3> kOwn{"auto", "host", "native"};
+constexpr std::array<std::string_view, 4> kOwn{"auto", "host", "native", "fused"};
 
 struct Backends {
   std::mutex mutex;
@@ -154,11 +194,17 @@ Backends& backends() {
 
 }  // namespace
 
+FusedBackend* fused_of(GraphImpl& backend) noexcept {
+  if (auto* chooses = dynamic_cast<AutoBackend*>(&backend)) return &chooses->fused();
+  return dynamic_cast<FusedBackend*>(&backend);
+}
+
 bool is_own_backend(std::string_view name) noexcept { return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end(); }
 
 std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
+  if (name == "fused") return std::make_unique<FusedBackend>(true);
   if (name == "auto") return std::make_unique<AutoBackend>();
   load_plugins();
   GraphImplFactory factory;

@@ -161,6 +161,7 @@ void Capture::kernel(const StreamRef& stream, Launch& launch) {
   work.geometry = launch.geometry;
   work.plan = launch.kernel.plan();
   work.cost = launch.cost;
+  work.meaning = launch.meaning;
   work.bytes.assign(launch.bytes().begin(), launch.bytes().end());
   work.bound.assign(launch.arguments.begin(), launch.arguments.end());
   work.object = ClKernel(kernel.make_bare());
@@ -297,6 +298,12 @@ std::string Capture::unjoined() const {
 int Capture::recorded() const {
   std::lock_guard lock(mutex_);
   return static_cast<int>(nodes_.size());
+}
+
+std::vector<GraphWork> Capture::take() {
+  std::lock_guard lock(mutex_);
+  for (Lane& lane : lanes_) lane.last = -1, lane.seen.clear(), lane.waits.clear();
+  return std::exchange(nodes_, {});
 }
 
 void Capture::drop() noexcept {

@@ -43,6 +43,9 @@ class Capture final : public Recording {
   RecordMark mark(StreamImpl& stream) override;
   void wait(const StreamRef& stream, const RecordMark& mark) override;
   void follow(const Event& made) override;
+  bool asks_for_meaning() const noexcept override { return fuses_; }
+  /// Launches are to say what they compute.
+  void set_fuses(bool fuses) noexcept { fuses_ = fuses; }
   bool illegal(std::string_view call, std::string_view why) override;
   std::string forbids(Beside what) const override;
 
@@ -51,6 +54,8 @@ class Capture final : public Recording {
   /// Names of the forked streams that were not joined; empty if none.
   std::string unjoined() const;
   int recorded() const;
+  /// Hands over the nodes recorded so far. Their buffers are those of the capture.
+  std::vector<GraphWork> take();
   /// Releases everything that was recorded.
   void drop() noexcept;
   /// Moves the captured nodes into `state` and gives addresses to memory. Errors: as Graph::capture_end().
@@ -82,6 +87,7 @@ class Capture final : public Recording {
   std::shared_ptr<StreamImpl> origin_;
   CaptureOptions options_;
   bool dry_;
+  bool fuses_ = false;
   std::thread::id thread_;
   std::shared_ptr<GraphArena> arena_;
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <clutch/interop_cl.hpp>
 
 #include "graph/capture.hpp"
+#include "graph/fused_backend.hpp"
 #include "graph/labels.hpp"
 #include "graph/report.hpp"
 #include "graph/saved.hpp"
@@ -97,6 +98,7 @@ void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
   CaptureOptions wanted = options;
   if (wanted.pool == PoolId{}) wanted.pool = backend->pool();
   handle_->capture = detail::start(stream, wanted, false, kOp);
+  handle_->capture->set_fuses(detail::fused_of(*backend) != nullptr);
   handle_->backend = std::move(backend);
   try {
     handle_->backend->begin(stream, options.mode);
@@ -199,7 +201,11 @@ std::vector<std::string> Graph::tensor_names() const {
   return names;
 }
 
-GraphProgram Graph::program() const { return GraphProgram(handle_->need("Graph::program")); }
+GraphProgram Graph::program() const {
+  detail::GraphState& state = handle_->need("Graph::program");
+  state.place_nodes();
+  return GraphProgram(state);
+}
 
 namespace {
 const Stream& not_empty(const Stream& stream) {

@@ -3,6 +3,7 @@
 
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
+#include "graph/fused_backend.hpp"
 #include "graph/number_type.hpp"
 #include "runtime/host_task.hpp"
 #include "runtime/last_launch.hpp"
@@ -83,11 +84,61 @@ void GraphState::place_temporaries(const std::shared_ptr<StreamImpl>& stream) {
 void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
   RecordingExempt exempt;
   origin = stream->id();
+  home_ = stream;
   if (!pending.empty() && the_settings().check_streams.on()) seen_ = stream->clock();
   find_lifetimes();
-  place_temporaries(stream);
-  find_dependencies(*this);
+  // Before temporaries have places, so that none depends on another because it takes the other's place.
+  if (fused_backend()) find_dependencies(*this);
+  if (!fused_backend() || !fused_backend()->is_alone()) place_nodes();
+  if (!fused_backend()) find_dependencies(*this);
   backend_->end(GraphProgram(*this));
+}
+
+std::shared_ptr<StreamImpl> GraphState::home() const {
+  if (std::shared_ptr<StreamImpl> stream = home_.lock()) return stream;
+  return current_stream(Device(&runtime_.device())).impl();
+}
+
+FusedBackend* GraphState::fused_backend() const noexcept { return fused_of(*backend_); }
+
+void GraphState::place_nodes() {
+  if (placed_) return;
+  place_temporaries(home());
+  placed_ = true;
+  if (instantiated_) bind_nodes();
+}
+
+void GraphState::take_memory(const GraphState& from) {
+  RecordingExempt exempt;
+  const std::shared_ptr<StreamImpl> stream = from.home();
+  origin = from.origin, home_ = stream;
+  arena = from.arena;
+  buffers = from.buffers;
+  for (GraphBuffer& buffer : buffers) buffer.first = buffer.last = -1, buffer.written = false, buffer.place = {};
+  for (GraphWork& node : nodes) {
+    if (node.table.first_base < 0) continue;
+    // The words of a table are addresses, which are others here.
+    GraphUse& use = node.uses[static_cast<std::size_t>(node.table.use)];
+    GraphBuffer words = buffers[static_cast<std::size_t>(use.buffer)];
+    words.storage = std::make_shared<Storage>(stream, words.bytes, "Graph::instantiate");
+    use.buffer = static_cast<int>(buffers.size());
+    buffers.push_back(std::move(words));
+  }
+  find_lifetimes();
+  place_nodes();
+  for (GraphWork& node : nodes) node.after.clear();
+  find_dependencies(*this);
+}
+
+GraphWork GraphWork::copy() const {
+  GraphWork made;
+  made.kind = kind, made.op = op, made.plan = plan, made.cost = cost, made.stream = stream;
+  made.kernel = kernel, made.geometry = geometry;
+  if (kernel) made.object = ClKernel(kernel->make_bare());
+  made.uses = uses, made.bound = bound, made.table = table, made.bytes = bytes, made.pattern = pattern;
+  made.task = task, made.opaque = opaque;
+  made.after = after, made.labels = labels, made.meaning = meaning;
+  return made;
 }
 
 void GraphState::instantiate() {
@@ -95,22 +146,10 @@ void GraphState::instantiate() {
   buffer_of_.clear();
   for (std::size_t b = 0; b < buffers.size(); ++b)
     if (buffers[b].storage) buffer_of_[buffers[b].storage.get()] = static_cast<int>(b);
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    GraphWork& node = nodes[n];
-    if (node.base.empty()) {
-      node.base.resize(node.uses.size());
-      for (std::size_t u = 0; u < node.uses.size(); ++u) {
-        const GraphBuffer& buffer = buffers[static_cast<std::size_t>(node.uses[u].buffer)];
-        const Storage& storage = buffer.storage ? *buffer.storage : *arena->segment(buffer.place.segment);
-        node.base[u] = {storage.mem(), storage.offset() + buffer.place.offset + node.uses[u].byte_offset};
-      }
-    }
-    node.set = node.base;
-    if (node.table.first_base >= 0) resolve_table(node);
-    if (node.kind == GraphNodeKind::kernel) set_arguments(node, node.object.get());
-    for (std::size_t u = 0; u < node.uses.size(); ++u)
-      uses_[static_cast<std::size_t>(node.uses[u].buffer)].emplace_back(static_cast<int>(n), static_cast<int>(u));
-  }
+  bind_nodes();
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    for (std::size_t u = 0; u < nodes[n].uses.size(); ++u)
+      uses_[static_cast<std::size_t>(nodes[n].uses[u].buffer)].emplace_back(static_cast<int>(n), static_cast<int>(u));
   moved_.clear();
   GraphProgram program(*this);
   if (std::exchange(instantiated_, false)) backend_->reset();
@@ -118,6 +157,29 @@ void GraphState::instantiate() {
     throw Error(ErrorCode::not_supported, "Graph::instantiate", fmt::format("backend {} must accept the graph, got its refusal: {}", backend_name_, reason));
   backend_->instantiate(program);
   instantiated_ = true;
+}
+
+/// Sets the addresses of uses that have none yet, of temporaries only once they have places, and all arguments.
+void GraphState::bind_nodes() {
+  for (GraphWork& node : nodes) {
+    const bool fresh = node.base.empty();
+    node.base.resize(node.uses.size());
+    node.set.resize(node.uses.size());
+    for (std::size_t u = 0; u < node.uses.size(); ++u) {
+      const GraphBuffer& buffer = buffers[static_cast<std::size_t>(node.uses[u].buffer)];
+      const bool temporary = !buffer.storage;
+      if (temporary ? placed_ && !node.base[u].mem : fresh) {
+        const Storage& storage = temporary ? *arena->segment(buffer.place.segment) : *buffer.storage;
+        node.base[u] = {storage.mem(), storage.offset() + buffer.place.offset + node.uses[u].byte_offset};
+        node.set[u] = node.base[u];
+      } else if (!instantiated_) {
+        node.set[u] = node.base[u];
+      }
+    }
+    if (!placed_) continue;
+    if (node.table.first_base >= 0) resolve_table(node);
+    if (node.kind == GraphNodeKind::kernel) set_arguments(node, node.object.get());
+  }
 }
 
 namespace {
@@ -274,9 +336,9 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   moved_.insert(moved_.end(), moved.begin(), moved.end());  // both lists until all are set, because a call below may fail
   apply(moves);
   moved_ = std::move(moved);
+  if (FusedBackend* fused = fused_backend(); fused && fused->replays_nodes()) place_nodes();
   follow(*stream.impl());
   note_uses(stream.impl());  // before the first command that uses the memory, because a later one may fail
-  upload_tables(*stream.impl());
   for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
   stream.impl()->next_ticket();
   struct Replayed {  // also after a command failed, because those before it run
@@ -284,13 +346,35 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
     StreamImpl& stream;
     ~Replayed() { state.replayed_on(stream); }
   } replayed{*this, *stream.impl()};
+  replay_by_backend(stream);
+  for (const GraphWork& node : nodes) last_launch().cost += node.cost;
+  ++replays_;
+}
+
+void GraphState::replay_by_backend(const Stream& stream) {
   // Only the queue tells the times of each node; command buffers have one event for many.
-  if ((profiled() & kProfileGraphNodes) != 0 && is_own_backend(backend_name_)) [[unlikely]]
+  const bool by_node = (profiled() & kProfileGraphNodes) != 0 && is_own_backend(backend_name_);
+  if (by_node) [[unlikely]]
+    note_labels();
+  upload_tables(*stream.impl());
+  if (FusedBackend* fused = fused_backend(); by_node && !(fused && fused->is_chosen())) [[unlikely]]
     enqueue(nodes, stream.impl());
   else
     backend_->replay(GraphProgram(*this), stream);
-  for (const GraphWork& node : nodes) last_launch().cost += node.cost;
-  ++replays_;
+}
+
+void GraphState::end_moves() {
+  for (const Move& m : moving_) nodes[static_cast<std::size_t>(m.node)].base[static_cast<std::size_t>(m.use)] = m.to;
+  apply(moving_);
+  moving_.clear();
+}
+
+void GraphState::set_values(GraphWork& node, const std::vector<unsigned char>& bytes) {
+  if (node.bytes == bytes) return;
+  node.bytes = bytes;
+  if (node.kind == GraphNodeKind::kernel) set_arguments(node, node.object.get());
+  const int changed[] = {static_cast<int>(&node - nodes.data())};
+  backend_->changed(GraphProgram(*this), changed);
 }
 
 void GraphState::check_replacement(const Tensor& given, DType recorded, std::string_view op) const {
@@ -371,7 +455,7 @@ void GraphState::resolve_table(GraphWork& node) const {
 
 void GraphState::upload_tables(StreamImpl& stream) {
   for (GraphWork& node : nodes) {
-    if (!node.table.stale) continue;
+    if (!node.table.stale || !placed_) continue;
     auto words = std::make_shared<std::vector<std::uint64_t>>(node.table.words);
     const auto turn = turn_of(stream);
     const Address& to = node.set[static_cast<std::size_t>(node.table.use)];
@@ -403,7 +487,7 @@ void GraphState::apply(std::span<const Move> moves) {
   }
   for (int n : changed) {
     GraphWork& node = nodes[static_cast<std::size_t>(n)];
-    if (node.table.first_base < 0) continue;
+    if (node.table.first_base < 0 || !placed_) continue;
     resolve_table(node);
     set_arguments(node, node.object.get());
   }
@@ -505,6 +589,7 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
     throw_cl(status, kOp, "clSetKernelArg");
   }
   node.bytes = std::move(bytes);
+  node.updated = true;
   put_in_.insert(put_in_.end(), put_in.begin(), put_in.end());
   for (const Move& m : moves) {
     node.base[static_cast<std::size_t>(m.use)] = m.to;

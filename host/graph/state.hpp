@@ -45,6 +45,8 @@ struct GraphTable : LaunchTable {
   bool stale = false;  ///< words differ from those on the device
 };
 
+struct Meaning;
+
 /// A recorded call. Its kernel object is its own, so no other code sets the arguments.
 struct GraphWork {
   GraphNodeKind kind = GraphNodeKind::kernel;
@@ -66,6 +68,11 @@ struct GraphWork {
   OpaqueTask opaque;
   std::vector<int> after;
   std::shared_ptr<const std::vector<GraphLabel>> labels;
+  std::shared_ptr<const Meaning> meaning;  ///< what the launch computes; null if the op does not say
+  bool updated = false;                    ///< by GraphState::update()
+
+  /// The same call with a kernel object of its own, whose arguments are not set, and without addresses.
+  GraphWork copy() const;
 };
 
 /// Sets the node's arguments on a kernel object. Returns the bytes of local memory among the arguments.
@@ -99,12 +106,24 @@ class GraphState {
   /// Binds temporaries and prepares the backend. Errors: not_supported if the backend refuses the graph.
   void instantiate();
   void replay(std::span<const Rebinding> rebindings, const Stream& stream);
+  /// Gives the nodes memory where the backend replays others in their place.
+  void place_nodes();
   void update(int node, std::span<const Argument> arguments);
   void rebind(std::span<const Rebinding> rebindings);
   /// Enqueues nodes on the stream's queue; the stream takes their events.
   void enqueue(std::span<const GraphWork> work, const std::shared_ptr<StreamImpl>& stream) const;
   /// A new kernel object with all of the node's arguments, for command buffers.
   ClKernel make_kernel(const GraphWork& node) const;
+
+  // For a backend whose own program is a graph of this kind.
+  /// Takes the memory of `from`, the graph that the nodes come from: all buffers but temporaries, which get places for these nodes.
+  void take_memory(const GraphState& from);
+  /// Changes the address of a use; end_moves() makes the changes.
+  void move_use(int node, int use, const Address& to) { moving_.push_back({node, use, to}); }
+  void end_moves();
+  /// Sets a node's values, as bytes of its arguments.
+  void set_values(GraphWork& node, const std::vector<unsigned char>& bytes);
+  void replay_by_backend(const Stream& stream);
 
   /// True if rebind() or update() replaced a captured tensor.
   bool has_rebound() const noexcept { return !put_in_.empty(); }
@@ -123,6 +142,10 @@ class GraphState {
   void check_replacement(const Tensor& given, DType recorded, std::string_view op) const;
   std::vector<Move> moves_of(std::span<const Rebinding> rebindings, std::string_view op);
   void find_lifetimes();
+  /// The backend if it replays a program of its own, whose temporaries have places of their own; else null.
+  class FusedBackend* fused_backend() const noexcept;
+  std::shared_ptr<StreamImpl> home() const;
+  void bind_nodes();
   void place_temporaries(const std::shared_ptr<StreamImpl>& stream);
   /// Errors: invalid_overlap if a node writes one of two tensors whose overlap differs from that in the capture.
   void check_overlaps(std::span<const Move> moves, std::string_view op) const;
@@ -144,6 +167,9 @@ class GraphState {
   std::string backend_name_;
   std::unique_ptr<GraphImpl> backend_;
   bool instantiated_ = false;
+  bool placed_ = false;              ///< temporaries have places
+  std::weak_ptr<StreamImpl> home_;   ///< whose pool they come from
+  std::vector<Move> moving_;         ///< of move_use()
   std::uint64_t replays_ = 0;
   std::vector<std::vector<std::pair<int, int>>> uses_;  ///< (node, use) by buffer
   std::unordered_map<const Storage*, int> buffer_of_;

@@ -3,6 +3,7 @@
 #include <clutch/ops/map.hpp>
 
 #include "encode/generator.hpp"
+#include "encode/meaning.hpp"
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
 #include "random/args.h"
@@ -141,8 +142,9 @@ void bind_shape(Encoder& encoder, const Launch& l) {
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind_lanes(encoder, l.stride.data() + 16 * k, l.problem.rank_lanes, l.problem.wide_index);
 }
 
-void launch(const Launch& l, const ExprFunction& f, std::span<const double> params, Runtime& runtime, std::uint64_t n, const MapOptions& options,
+void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span<const double> params, Runtime& runtime, const MapOptions& options,
             const Stream& stream) {
+  const auto n = static_cast<std::uint64_t>(numel(sizes));
   const BuiltPlan& plan = runtime.plans().find<BuiltPlan>("map", l.problem, options.implementation, [&] {
     KernelPlan selected = select(runtime.traits(), l.problem, options.implementation);
     std::span<const DType> dtypes(l.problem.dtypes);
@@ -166,6 +168,7 @@ void launch(const Launch& l, const ExprFunction& f, std::span<const double> para
   else
     bind_shape(encoder, l);
   bind_extra(encoder, *f.body(), params);
+  if (encoder.asks_for_meaning()) encoder.means(pointwise_meaning(f, params, static_cast<int>(l.outputs.size()), static_cast<int>(l.inputs.size()), sizes));
   std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
   std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
   encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
@@ -178,7 +181,7 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
-  if (fits(l, *f.body())) return launch(l, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  if (fits(l, *f.body())) return launch(l, c.sizes, f, params, *c.runtime, options, stream);
   // The shapes need too many arguments. Contiguous copies need no shapes.
   std::vector<Tensor> dense_outputs;
   for (const Tensor& t : outputs) dense_outputs.push_back(empty(c.sizes, {.dtype = t.dtype(), .device = stream.device()}, stream));
@@ -186,7 +189,7 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   Launch dense = arrange(dense_outputs, inputs, c.sizes, f);
   if (!fits(dense, *f.body()))
     refuse(ErrorCode::invalid_argument, "tensors, params and captured tensors must be at most 64 arguments and 1024 bytes of them, got more");
-  launch(dense, f, params, *c.runtime, static_cast<std::uint64_t>(n), options, stream);
+  launch(dense, c.sizes, f, params, *c.runtime, options, stream);
   for (std::size_t i = 0; i < outputs.size(); ++i) copy_(outputs[i], dense_outputs[i], {}, stream);
 }
 
@@ -220,6 +223,23 @@ void advance_generators(const ExprBody& body, std::uint64_t n, Runtime& runtime,
 }
 
 }  // namespace
+
+std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& f, std::span<const double> params, int outputs, int inputs, const Dims& sizes) {
+  auto body = std::make_shared<ExprBody>(*f.body());
+  body->param_values.assign(params.begin(), params.end());
+  body->tensors.assign(body->tensors.size(), Tensor());  // a graph knows whether anybody else has them
+  auto meaning = std::make_shared<Meaning>();
+  meaning->function = ExprFunction(std::move(body));
+  meaning->outputs = outputs, meaning->inputs = inputs;
+  meaning->sizes = sizes;
+  meaning->launch = [](std::span<const Tensor> into, const ExprFunction& function, std::span<const Tensor> from, const Stream& stream) {
+    const Checked c = validate(into, function, from);
+    const auto l = arrange({into.begin(), into.end()}, {from.begin(), from.end()}, c.sizes, function);
+    if (!fits(l, *function.body())) throw Error(ErrorCode::not_supported, "map", "a launch must have at most 64 arguments and 1024 bytes of them, got more");
+    launch(l, c.sizes, function, function.body()->param_values, *c.runtime, {}, stream);
+  };
+  return meaning;
+}
 
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {

@@ -26,6 +26,10 @@ struct MapProblem {
 std::vector<Tensor> map_traced(std::span<const Tensor> outputs, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& stream);
 
+struct Meaning;
+/// What a launch computes whose operands are the function's outputs, inputs and captured tensors, with these values of its params.
+std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& function, std::span<const double> params, int outputs, int inputs, const Dims& sizes);
+
 /// Pure function; the caller adds the printed function to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const MapProblem& problem, std::string_view forced = {});
 

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 namespace clutch { inline namespace v0 { namespace detail {
+
+struct Meaning;
 
 /// A tensor that a command uses.
 struct Operand {
@@ -67,6 +70,7 @@ struct Launch {
   std::vector<Operand> operands;  ///< in a recording alone, which keeps these tensors alive
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
+  std::shared_ptr<const Meaning> meaning;  ///< what it computes; null if the op does not say
   std::vector<Tensor> kept;  ///< memory that the launch alone uses, until the recorder has taken it
   Cost cost;                 ///< bytes of the tensors bound so far, unless moves() stated them
   bool states_bytes = false;

@@ -56,6 +56,8 @@ class Recorder {
   virtual void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) = 0;
   virtual void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) = 0;
   virtual void host(const StreamRef& stream, const HostWork& work) = 0;
+  /// True if a launch should say what it computes.
+  virtual bool asks_for_meaning() const noexcept { return false; }
 };
 
 /// Point in a recording that an event marks: the last commands of the stream and of the streams that it waited for.

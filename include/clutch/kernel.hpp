@@ -24,6 +24,7 @@ class Recorder;
 class Storage;
 struct HostWork;
 struct Launch;
+struct Meaning;
 struct TableState;
 Encoder& bind_args_in_memory(Encoder& encoder, const void* args, std::size_t size, const char* name);
 
@@ -266,6 +267,11 @@ class CLUTCH_API Encoder {
   /// tensors (inout ones count twice).
   Encoder& flops(double count) noexcept;
   Encoder& moves(double bytes) noexcept;
+
+  /// For the library's own ops: what the next launch computes, with which graphs fuse it with others. Only a graph that
+  /// fuses asks for it.
+  bool asks_for_meaning() const noexcept;
+  Encoder& means(std::shared_ptr<const detail::Meaning> meaning) noexcept;
 
   /// Enqueues the kernel with the bound arguments. A geometry of zero work-items enqueues nothing.
   /// Errors: invalid_argument naming the broken launch rule; opencl; out_of_memory.

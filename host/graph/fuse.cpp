@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fuse.hpp"
+
+#include "encode/meaning.hpp"
+#include "expr/node.hpp"
+#include "graph/capture.hpp"
+
+#include <clutch/stream.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+namespace {
+
+constexpr const char* kOp = "Graph::instantiate";
+constexpr const char* kFusedOp = "fused";  // what a launch in the place of several nodes is called in dumps and profiles
+
+// Bounds of one launch: its arguments, and the values that an item holds at once.
+constexpr std::size_t kMostOperands = 16, kMostSteps = 1024;
+/// Nodes of one launch. Longer chains become several launches, since the time of compilers grows faster than the text.
+constexpr std::size_t kMostNodes = 256;
+
+/// A pointwise iteration space without dimensions of size 1, neighbours merged where all operands allow it.
+struct Space {
+  std::vector<std::int64_t> sizes;
+  friend bool operator==(const Space&, const Space&) = default;
+};
+
+/// A tensor of a node over its space.
+struct View {
+  int buffer = -1;
+  std::uint64_t offset = 0;  ///< of element 0, in bytes
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> strides;
+  friend auto operator<=>(const View&, const View&) = default;
+};
+
+struct Operand {
+  int node = 0, use = 0;
+  View view;
+  std::uint64_t first = 0, last = 0;  ///< bytes in the buffer that it may touch
+  bool writes = false;
+  bool gathers = false;  ///< it is read at any place
+};
+
+/// A node that can be fused.
+struct Pointwise {
+  const Meaning* meaning = nullptr;
+  Space space;
+  std::vector<Operand> operands;  ///< outputs, inputs, captured tensors
+};
+
+std::int64_t count(const Space& space) {
+  std::int64_t n = 1;
+  for (std::int64_t s : space.sizes) n *= s;
+  return n;
+}
+
+/// The coarsest space that both can be split into; nullopt if there is none.
+std::optional<Space> common_space(const Space& a, const Space& b) {
+  if (a == b) return a;
+  if (count(a) != count(b)) return std::nullopt;
+  std::set<std::int64_t> inner{1};  // elements behind each dimension's boundary
+  for (const Space* s : {&a, &b}) {
+    std::int64_t n = 1;
+    for (auto size = s->sizes.rbegin(); size != s->sizes.rend(); ++size) inner.insert(n *= *size);
+  }
+  Space made;
+  std::int64_t before = 0;
+  for (std::int64_t n : inner) {
+    if (before > 0) {
+      if (n % before != 0) return std::nullopt;
+      made.sizes.insert(made.sizes.begin(), n / before);
+    }
+    before = n;
+  }
+  if (made.sizes.size() > kMaxRank) return std::nullopt;
+  return made;
+}
+
+/// Strides over a finer space. `to` splits dimensions of `from`.
+std::vector<std::int64_t> split_strides(const std::vector<std::int64_t>& strides, const Space& from, const Space& to) {
+  std::vector<std::int64_t> result(to.sizes.size());
+  std::size_t d = to.sizes.size();
+  for (std::size_t k = from.sizes.size(); k-- > 0;) {
+    std::int64_t stride = strides[k];
+    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) {
+      --d;
+      result[d] = stride;
+      stride *= to.sizes[d];
+    }
+  }
+  return result;
+}
+
+View over(const View& view, const Space& from, const Space& to) {
+  if (from == to) return view;
+  View made = view;
+  made.strides = split_strides(view.strides, from, to);
+  return made;
+}
+
+bool has_positions_but_places(const ExprFunction& f) {
+  return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index != kPlace; });
+}
+
+/// Strides of a use over the sizes that it broadcasts to.
+std::vector<std::int64_t> strides_over(const GraphUse& use, const Dims& sizes) {
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(sizes.rank()), 0);
+  const int lead = sizes.rank() - use.sizes.rank();
+  for (int d = 0; d < use.sizes.rank(); ++d)
+    if (use.sizes[d] != 1) strides[static_cast<std::size_t>(d + lead)] = use.strides[d];
+  return strides;
+}
+
+/// The node as a pointwise function over its space; nullopt, with a reason, if it is none.
+std::optional<Pointwise> as_pointwise(const GraphWork& node, int number, std::string& why) {
+  if (node.kind != GraphNodeKind::kernel) {
+    why = fmt::format("a {} is not fused", name(node.kind));
+    return std::nullopt;
+  }
+  if (!node.meaning) {
+    why = "the op does not say what it computes";
+    return std::nullopt;
+  }
+  const Meaning& m = *node.meaning;
+  if (has_positions_but_places(m.function)) {
+    why = "the function reads the positions of elements";
+    return std::nullopt;
+  }
+  Pointwise p{.meaning = &m, .space = {}, .operands = {}};
+  const auto rank = static_cast<std::size_t>(m.sizes.rank());
+  std::vector<std::vector<std::int64_t>> strides;
+  const auto pointwise = static_cast<std::size_t>(m.outputs + m.inputs);
+  for (std::size_t u = 0; u < node.uses.size(); ++u) {
+    const GraphUse& use = node.uses[u];
+    Operand o{.node = number, .use = static_cast<int>(u), .view = {use.buffer, use.byte_offset, use.dtype, {}}, .first = use.byte_offset};
+    o.last = use.byte_offset + use.bytes;
+    o.writes = use.access != Argument::Kind::input, o.gathers = u >= pointwise;
+    if (!o.gathers) strides.push_back(strides_over(use, m.sizes));
+    p.operands.push_back(std::move(o));
+  }
+  // Dimensions of size 1 go; a dimension joins the one inside it if every operand goes on there.
+  std::vector<std::vector<std::int64_t>> kept(strides.size());  // from the innermost one out
+  std::vector<std::int64_t> sizes;
+  for (std::size_t d = rank; d-- > 0;) {
+    const std::int64_t size = m.sizes[static_cast<int>(d)];
+    if (size == 1) continue;
+    bool joins = !sizes.empty();
+    for (std::size_t k = 0; k < strides.size() && joins; ++k) joins = strides[k][d] == kept[k].back() * sizes.back();
+    if (joins) {
+      sizes.back() *= size;
+      continue;
+    }
+    sizes.push_back(size);
+    for (std::size_t k = 0; k < strides.size(); ++k) kept[k].push_back(strides[k][d]);
+  }
+  p.space.sizes.assign(sizes.rbegin(), sizes.rend());
+  for (std::size_t k = 0; k < kept.size(); ++k) p.operands[k].view.strides.assign(kept[k].rbegin(), kept[k].rend());
+  return p;
+}
+
+/// Records the launches of groups. The graph's buffers are tensors of a capture of its own, so that ops are called as by anybody.
+class Emission {
+ public:
+  explicit Emission(const GraphState& state)
+      : state_(state),
+        stream_(state.runtime().make_stream(StreamPriority::normal)),
+        capture_(std::make_shared<Capture>(state.runtime(), stream_.impl(), CaptureOptions{.mode = CaptureMode::relaxed}, false)) {
+    capture_->begin();
+  }
+  ~Emission() {
+    capture_->detach();
+    capture_->drop();
+  }
+  Emission(const Emission&) = delete;
+  Emission& operator=(const Emission&) = delete;
+
+  const Stream& stream() const noexcept { return stream_; }
+
+  Tensor tensor(const View& view, const Space& space) {
+    Dims sizes, strides;
+    for (std::int64_t s : space.sizes) sizes.push_back(s);
+    for (std::int64_t s : view.strides) strides.push_back(s);
+    if (space.sizes.empty()) sizes.push_back(1), strides.push_back(1);
+    return Tensor(storage(view.buffer), view.offset, sizes, strides, view.dtype);
+  }
+  Tensor tensor(const GraphUse& use) { return Tensor(storage(use.buffer), use.byte_offset, use.sizes, use.strides, use.dtype); }
+
+  /// The one node that was recorded since the last call, with uses of the graph's buffers. Errors: not_supported if there is another count of nodes, or
+  /// memory of its own.
+  GraphWork take() {
+    std::vector<GraphWork> nodes = capture_->take();
+    if (nodes.size() != 1) throw Error(ErrorCode::not_supported, kOp, fmt::format("nodes that are fused must be one launch, got {}", nodes.size()));
+    for (GraphUse& use : nodes.front().uses) {
+      auto found = buffers_.find(use.buffer);
+      if (found == buffers_.end()) throw Error(ErrorCode::not_supported, kOp, "a fused launch must use memory of the graph alone, got other memory");
+      use.buffer = found->second;
+    }
+    return std::move(nodes.front());
+  }
+  void drop() { capture_->take(); }
+
+ private:
+  const std::shared_ptr<Storage>& storage(int buffer) {
+    std::shared_ptr<Storage>& made = storages_[buffer];
+    if (!made) {
+      made = std::make_shared<Storage>(stream_.impl(), state_.buffers[static_cast<std::size_t>(buffer)].bytes, kOp);
+      buffers_[made->recorded_buffer()] = buffer;
+    }
+    return made;
+  }
+
+  const GraphState& state_;
+  Stream stream_;
+  std::shared_ptr<Capture> capture_;
+  std::map<int, std::shared_ptr<Storage>> storages_;  ///< by buffer of the graph
+  std::map<int, int> buffers_;                        ///< the graph's buffer by the capture's
+};
+
+/// Nodes that become one launch.
+struct Group {
+  std::vector<int> nodes;
+  Space space;
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const GraphState& state) : state_(state), pointwise_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
+
+  FusedProgram run(bool if_any) {
+    const auto n = static_cast<int>(state_.nodes.size());
+    after_.resize(state_.nodes.size());
+    for (int i = 0; i < n; ++i) {
+      for (int before : work(i).after) after_[static_cast<std::size_t>(before)].push_back(i);
+      group_of_[static_cast<std::size_t>(i)] = i;
+      groups_[i].nodes = {i};
+      auto& p = pointwise_[static_cast<std::size_t>(i)] = as_pointwise(work(i), i, why_[static_cast<std::size_t>(i)]);
+      if (!p) continue;
+      groups_[i].space = p->space;
+      join(i);
+    }
+    const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
+    return any || !if_any ? emit() : FusedProgram{};
+  }
+
+ private:
+  const GraphWork& work(int node) const { return state_.nodes[static_cast<std::size_t>(node)]; }
+  const Pointwise& pointwise(int node) const { return *pointwise_[static_cast<std::size_t>(node)]; }
+  int group_of(int node) const { return group_of_[static_cast<std::size_t>(node)]; }
+  bool is_temporary(int buffer) const { return state_.buffers[static_cast<std::size_t>(buffer)].kind == GraphBuffer::Kind::temporary; }
+
+  /// Merges the node's group with those that it has a tensor in common with, the latest ones first.
+  void join(int node) {
+    std::string refused;
+    std::set<int, std::greater<>> candidates;
+    for (const Operand& o : pointwise(node).operands) {
+      if (o.gathers) continue;
+      for (int other : users_[o.view.buffer])
+        if (group_of(other) != group_of(node)) candidates.insert(group_of(other));
+    }
+    for (const Operand& o : pointwise(node).operands) users_[o.view.buffer].push_back(node);
+    for (int candidate : candidates) {
+      if (candidate == group_of(node)) continue;
+      std::string why = merge(candidate, group_of(node));
+      if (!why.empty()) refused = why;
+    }
+    if (groups_[group_of(node)].nodes.size() == 1) why_[static_cast<std::size_t>(node)] = refused.empty() ? "no pointwise node has a tensor in common with it" : refused;
+  }
+
+  /// Merges two groups into one. Returns why they stay apart; empty if they do not.
+  std::string merge(int first, int second) {
+    Group &a = groups_.at(first), &b = groups_.at(second);
+    if (a.nodes.size() + b.nodes.size() > kMostNodes) return fmt::format("a launch has at most {} nodes", kMostNodes);
+    const std::optional<Space> space = common_space(a.space, b.space);
+    if (!space) return "the elements are other ones than those of the nodes whose results it reads";
+    bool shares = false;
+    for (int x : a.nodes)
+      for (int y : b.nodes)
+        if (std::string why = conflict(x, y, *space, shares); !why.empty()) return why;
+    if (!shares) return "no pointwise node has a view in common with it";
+    if (has_way_around(first, second)) return "another node must come between it and the nodes that it has a tensor in common with";
+    Group made{a.nodes, *space};
+    made.nodes.insert(made.nodes.end(), b.nodes.begin(), b.nodes.end());
+    std::sort(made.nodes.begin(), made.nodes.end());
+    if (std::string why = too_large(made); !why.empty()) return why;
+    for (int node : made.nodes) group_of_[static_cast<std::size_t>(node)] = first;
+    groups_.erase(second);
+    groups_[first] = std::move(made);
+    return {};
+  }
+
+  /// Why two nodes cannot be one launch because of memory that both use. Sets `shares` if they have a view in common.
+  std::string conflict(int x, int y, const Space& space, bool& shares) const {
+    const Pointwise &px = pointwise(x), &py = pointwise(y);
+    for (const Operand& a : px.operands)
+      for (const Operand& b : py.operands) {
+        if (a.view.buffer != b.view.buffer) {
+          if ((a.writes || b.writes) && share_memory(a, b)) return "it uses memory of the nodes it has a tensor in common with by another tensor";
+          continue;
+        }
+        const bool alike = !a.gathers && !b.gathers && over(a.view, px.space, space) == over(b.view, py.space, space);
+        shares = shares || alike;
+        if (alike || (!a.writes && !b.writes) || a.first >= b.last || b.first >= a.last) continue;
+        return a.gathers || b.gathers ? "an element depends on other elements of a tensor that the nodes it has a tensor in common with write"
+                                      : "it uses another view of memory that the nodes it has a tensor in common with write";
+      }
+    return {};
+  }
+
+  /// True if two buffers are parts of one, and the operands have bytes in common.
+  bool share_memory(const Operand& a, const Operand& b) const {
+    const auto& x = state_.buffers[static_cast<std::size_t>(a.view.buffer)].storage;
+    const auto& y = state_.buffers[static_cast<std::size_t>(b.view.buffer)].storage;
+    return x && y && x->mem() == y->mem() && x->offset() + a.first < y->offset() + b.last && y->offset() + b.first < x->offset() + a.last;
+  }
+
+  /// True if a node outside of both groups depends on one of them, and one of them on it.
+  bool has_way_around(int first, int second) const {
+    std::set<int> seen;
+    std::vector<int> open;
+    auto visit = [&](int group, bool from_inside) {
+      for (int node : groups_.at(group).nodes)
+        for (int next : after_[static_cast<std::size_t>(node)]) {
+          const int to = group_of(next);
+          if (to == group) continue;
+          if (to == first || to == second) {
+            if (!from_inside) return true;
+            continue;
+          }
+          if (seen.insert(to).second) open.push_back(to);
+        }
+      return false;
+    };
+    visit(first, true);
+    visit(second, true);
+    while (!open.empty()) {
+      const int group = open.back();
+      open.pop_back();
+      if (visit(group, false)) return true;
+    }
+    return false;
+  }
+
+  std::string too_large(const Group& group) const {
+    std::set<View> views;
+    std::size_t steps = 0, captured = 0;
+    for (int node : group.nodes) {
+      const Pointwise& p = pointwise(node);
+      steps += p.meaning->function.body()->steps.size();
+      for (const Operand& o : p.operands) {
+        if (o.gathers) {
+          ++captured;
+        } else if (!is_inside(o, group)) {
+          views.insert(over(o.view, p.space, group.space));
+        }
+      }
+    }
+    if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
+    if (views.size() + captured > kMostOperands) return fmt::format("a launch has at most {} tensors", kMostOperands);
+    return {};
+  }
+
+  /// True if no node outside of the group, and nobody after the replay, sees the operand's memory.
+  bool is_inside(const Operand& o, const Group& group) const {
+    if (!is_temporary(o.view.buffer)) return false;
+    const auto& all = readers();
+    auto found = all.find(o.view.buffer);
+    if (found == all.end()) return true;
+    return std::all_of(found->second.begin(), found->second.end(), [&](int reader) { return std::binary_search(group.nodes.begin(), group.nodes.end(), reader); });
+  }
+
+  /// Nodes that read each buffer.
+  const std::map<int, std::vector<int>>& readers() const {
+    if (readers_.empty())
+      for (std::size_t i = 0; i < state_.nodes.size(); ++i)
+        for (const GraphUse& use : state_.nodes[i].uses)
+          if (use.access != Argument::Kind::output) readers_[use.buffer].push_back(static_cast<int>(i));
+    return readers_;
+  }
+
+  // emit ------------------------------------------------------------------------------------------------------------
+
+  /// A launch of a group before it is made.
+  struct Built {
+    std::vector<Operand> outputs, inputs, captured;  ///< outputs and inputs with views over the group's space
+    ExprFunction function;
+  };
+
+  FusedProgram emit() {
+    FusedProgram program;
+    program.why_alone.resize(state_.nodes.size());
+    for (int first : scheduled()) {
+      const Group& group = groups_.at(first);
+      std::optional<FusedStep> fused;
+      std::string why;
+      if (group.nodes.size() > 1) fused = emit(group, why);
+      if (fused) {
+        program.steps.push_back(*std::move(fused));
+        continue;
+      }
+      for (int node : group.nodes) {
+        FusedStep step{.work = work(node).copy(), .nodes = {node}, .addresses = {}};
+        for (std::size_t u = 0; u < step.work.uses.size(); ++u) step.addresses.emplace_back(node, static_cast<int>(u));
+        program.steps.push_back(std::move(step));
+        program.why_alone[static_cast<std::size_t>(node)] = why.empty() ? why_[static_cast<std::size_t>(node)] : why;
+      }
+    }
+    return program;
+  }
+
+  /// The groups in an order in which each comes after those that it depends on, else that of their first nodes.
+  std::vector<int> scheduled() const {
+    std::map<int, int> missing;
+    std::map<int, std::set<int>> next;
+    for (const auto& [number, group] : groups_)
+      for (int node : group.nodes)
+        for (int after : after_[static_cast<std::size_t>(node)])
+          if (const int to = group_of(after); to != number && next[number].insert(to).second) ++missing[to];
+    auto first_node = [&](int group) { return groups_.at(group).nodes.front(); };
+    std::set<std::pair<int, int>> ready;
+    for (const auto& [number, group] : groups_)
+      if (missing[number] == 0) ready.emplace(first_node(number), number);
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int group = ready.begin()->second;
+      ready.erase(ready.begin());
+      order.push_back(group);
+      for (int to : next[group])
+        if (--missing[to] == 0) ready.emplace(first_node(to), to);
+    }
+    if (order.size() != groups_.size()) throw Error(ErrorCode::internal, kOp, "fused launches must not wait for each other, got some that do");
+    return order;
+  }
+
+  /// Values as a store in the dtype and a load would leave them.
+  static std::optional<Expr> stored(const Expr& value, DType dtype) {
+    if (compute_dtype(dtype, "fuse") == dtype && dtype == value.dtype()) return value;
+    // A store rounds once from f64; a cast of an expression goes by way of f32.
+    if (value.dtype() == DType::f64 && (dtype == DType::f16 || dtype == DType::bf16)) return std::nullopt;
+    return cast(value, dtype);
+  }
+
+  /// The group's function, and the tensors that it reads and writes; nullopt, with a reason, if a value cannot be passed on.
+  std::optional<Built> build(const Group& group, std::string& why) {
+    Built built;
+    std::map<View, Expr> values;          // what the memory of a view holds at this point
+    std::map<View, std::size_t> writers;  // index of the output that holds the last value of a view
+    std::vector<Expr> results;
+    std::vector<DType> input_dtypes;
+    std::vector<ExprFunction> kept;  // params are identified by addresses in them
+    std::map<std::pair<DType, double>, Expr> params;
+    for (int node : group.nodes) {
+      const Pointwise& p = pointwise(node);
+      const Meaning& m = *p.meaning;
+      auto operand = [&](int k) {
+        Operand o = p.operands[static_cast<std::size_t>(k)];
+        o.view = over(o.view, p.space, group.space);
+        return o;
+      };
+      std::vector<Expr> inputs;
+      for (int k = 0; k < m.inputs; ++k) {
+        Operand o = operand(m.outputs + k);
+        auto found = values.find(o.view);
+        if (found == values.end()) {
+          const DType dtype = compute_dtype(o.view.dtype, kOp);
+          found = values.emplace(o.view, expr_input(static_cast<int>(input_dtypes.size()), dtype)).first;
+          input_dtypes.push_back(dtype);
+          built.inputs.push_back(std::move(o));
+        }
+        inputs.push_back(found->second);
+      }
+      std::vector<Tensor> captured;
+      for (std::size_t k = static_cast<std::size_t>(m.outputs + m.inputs); k < p.operands.size(); ++k) {
+        captured.push_back(emission().tensor(work(node).uses[k]));
+        built.captured.push_back(p.operands[k]);
+      }
+      kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
+      const std::vector<Expr> outputs = outputs_of(kept.back(), inputs, params);
+      for (int k = 0; k < m.outputs; ++k) {
+        Operand o = operand(k);
+        const std::optional<Expr> value = stored(outputs[static_cast<std::size_t>(k)], o.view.dtype);
+        if (!value) {
+          why = "a store rounds f64 to 16 bits at once, which no function of values does";
+          return std::nullopt;
+        }
+        values.insert_or_assign(o.view, *value);
+        auto [place, fresh] = writers.try_emplace(o.view, built.outputs.size());
+        if (fresh) {
+          built.outputs.push_back(std::move(o));
+          results.push_back(*value);
+        } else {
+          results[place->second] = *value;
+        }
+      }
+    }
+    // Results that the group's nodes alone read are not stored.
+    std::vector<Expr> seen;
+    std::vector<Operand> outputs;
+    for (std::size_t k = 0; k < results.size(); ++k)
+      if (!is_inside(built.outputs[k], group)) seen.push_back(results[k]), outputs.push_back(built.outputs[k]);
+    built.outputs = std::move(outputs);
+    if (seen.empty()) {
+      why = "no node reads its results";
+      return std::nullopt;
+    }
+    built.function = ExprFunction(input_dtypes, seen);
+    return built;
+  }
+
+  /// The outputs of a function. Params of equal value are one.
+  static std::vector<Expr> outputs_of(const ExprFunction& f, std::span<const Expr> inputs, std::map<std::pair<DType, double>, Expr>& params) {
+    const ExprBody& body = *f.body();
+    const std::vector<Expr> steps = expressions_of(body, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
+      const ExprStep& s = body.steps[k];
+      if (s.op == ExprOp::input) return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
+      if (s.op != ExprOp::param) return std::nullopt;
+      const double value = body.param_values[static_cast<std::size_t>(s.index)];
+      auto found = params.find({s.dtype, value});
+      if (found == params.end()) found = params.emplace(std::pair(s.dtype, value), expression_of(body, s, {})).first;
+      return found->second;
+    });
+    std::vector<Expr> outputs;
+    for (int o : body.outputs) outputs.push_back(steps[static_cast<std::size_t>(o)]);
+    return outputs;
+  }
+
+  Emission& emission() {
+    if (!emission_) emission_ = std::make_unique<Emission>(state_);
+    return *emission_;
+  }
+
+  std::optional<FusedStep> emit(const Group& group, std::string& why) {
+    std::optional<Built> built = build(group, why);
+    if (!built) return std::nullopt;
+    std::vector<Tensor> outputs, inputs;
+    for (const Operand& o : built->outputs) outputs.push_back(emission().tensor(o.view, group.space));
+    for (const Operand& o : built->inputs) inputs.push_back(emission().tensor(o.view, group.space));
+    FusedStep step{.work = {}, .nodes = group.nodes, .addresses = {}};
+    try {
+      pointwise(group.nodes.front()).meaning->launch(outputs, built->function, inputs, emission().stream());
+      step.work = emission().take();
+    } catch (const Error& e) {
+      emission().drop();
+      if (e.code() != ErrorCode::not_supported && e.code() != ErrorCode::invalid_argument) throw;
+      why = e.message();
+      return std::nullopt;
+    }
+    for (const Operand& o : built->outputs) step.addresses.emplace_back(o.node, o.use);
+    for (const Operand& o : built->inputs) step.addresses.emplace_back(o.node, o.use);
+    for (const Tensor& t : built->function.body()->tensors) {
+      const auto from = std::find_if(built->captured.begin(), built->captured.end(), [&](const Operand& o) {
+        return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
+      });
+      step.addresses.emplace_back(from->node, from->use);
+    }
+    step.work.op = kFusedOp;
+    step.work.stream = work(group.nodes.front()).stream;
+    step.work.labels = labels_of(group);
+    return step;
+  }
+
+  /// The annotations of all nodes, each once.
+  std::shared_ptr<const std::vector<GraphLabel>> labels_of(const Group& group) const {
+    auto all = std::make_shared<std::vector<GraphLabel>>();
+    std::set<const std::vector<GraphLabel>*> seen;
+    for (int node : group.nodes) {
+      const auto& labels = work(node).labels;
+      if (!labels || !seen.insert(labels.get()).second) continue;
+      for (const GraphLabel& label : *labels)
+        if (std::none_of(all->begin(), all->end(), [&](const GraphLabel& l) { return l.name == label.name && l.values == label.values; })) all->push_back(label);
+    }
+    return all->empty() ? nullptr : all;
+  }
+
+  const GraphState& state_;
+  std::vector<std::optional<Pointwise>> pointwise_;
+  std::map<int, Group> groups_;
+  std::vector<int> group_of_;
+  std::vector<std::vector<int>> after_;        ///< nodes that depend on each node
+  std::map<int, std::vector<int>> users_;      ///< pointwise nodes so far that use a buffer
+  mutable std::map<int, std::vector<int>> readers_;
+  std::vector<std::string> why_;
+  std::unique_ptr<Emission> emission_;
+};
+
+}  // namespace
+
+FusedProgram fuse(const GraphState& state, bool if_any) { return Fuser(state).run(if_any); }
+
+}}}  // namespace clutch::v0::detail

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "graph/state.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+/// A launch in the place of nodes of a graph, or one node as it is.
+struct FusedStep {
+  GraphWork work;
+  std::vector<int> nodes;                      ///< in their order
+  std::vector<std::pair<int, int>> addresses;  ///< for each use of `work` the node and its use that has the same address
+};
+
+struct FusedProgram {
+  std::vector<FusedStep> steps;       ///< in an order that keeps each result
+  std::vector<std::string> why_alone; ///< for each node of the graph why it is not fused; empty if it is
+};
+
+/// The nodes of a finished capture in fewer launches, each result with the same bits. Pointwise nodes that read each other's results, or one tensor, become one
+/// launch of one function, in which a result that a node stored in a narrower dtype is rounded to this dtype. Temporaries that no other node reads are not
+/// stored. A launch takes the place of its nodes only if no node outside of it must come between them.
+/// Needs: state.nodes with dependencies that come from data and events alone.
+/// if_any: gives no steps at all if nothing is fused.
+/// Errors: those of building programs.
+FusedProgram fuse(const GraphState& state, bool if_any = false);
+
+}}}  // namespace clutch::v0::detail
