@@ -26,7 +26,7 @@ constexpr std::size_t kMostOperands = 16, kMostSteps = 1024;
 /// Nodes of one launch. Longer chains become several launches, since the time of compilers grows faster than the text.
 constexpr std::size_t kMostNodes = 256;
 
-/// A pointwise iteration space without dimensions of size 1, neighbours merged where all operands allow it.
+/// The elements that a node computes: dimensions without those of size 1, neighbours merged where all operands allow it.
 struct Space {
   std::vector<std::int64_t> sizes;
   friend bool operator==(const Space&, const Space&) = default;
@@ -46,14 +46,16 @@ struct Operand {
   View view;
   std::uint64_t first = 0, last = 0;  ///< bytes in the buffer that it may touch
   bool writes = false;
-  bool gathers = false;  ///< it is read at any place
+  bool apart = false;  ///< a result, or read at any place: it does not go with the elements
 };
 
 /// A node that can be fused.
-struct Pointwise {
+struct Piece {
   const Meaning* meaning = nullptr;
   Space space;
-  std::vector<Operand> operands;  ///< outputs, inputs, captured tensors
+  std::vector<std::int64_t> gone;  ///< by dimension of the space: 1 if results have one element for all of it
+  std::vector<Operand> operands;   ///< elements, results, inputs, captured tensors
+  bool pointwise() const { return !meaning->function.empty(); }
 };
 
 std::int64_t count(const Space& space) {
@@ -99,6 +101,15 @@ std::vector<std::int64_t> split_strides(const std::vector<std::int64_t>& strides
   return result;
 }
 
+/// Flags of dimensions over a finer space.
+std::vector<std::int64_t> flags_over(const std::vector<std::int64_t>& flags, const Space& from, const Space& to) {
+  std::vector<std::int64_t> result(to.sizes.size());
+  std::size_t d = to.sizes.size();
+  for (std::size_t k = from.sizes.size(); k-- > 0;)
+    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) result[--d] = flags[k];
+  return result;
+}
+
 View over(const View& view, const Space& from, const Space& to) {
   if (from == to) return view;
   View made = view;
@@ -110,19 +121,27 @@ bool has_positions_but_places(const ExprFunction& f) {
   return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index != kPlace; });
 }
 
-/// Strides of a use over the sizes that it broadcasts to.
-std::vector<std::int64_t> strides_over(const GraphUse& use, const Dims& sizes) {
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(sizes.rank()), 0);
-  const int lead = sizes.rank() - use.sizes.rank();
-  for (int d = 0; d < use.sizes.rank(); ++d)
-    if (use.sizes[d] != 1) strides[static_cast<std::size_t>(d + lead)] = use.strides[d];
+/// Strides of a use over the sizes that it broadcasts to. A result may be without the dimensions that are gone.
+std::vector<std::int64_t> strides_over(const GraphUse& use, const Meaning& m, bool result) {
+  const int rank = m.sizes.rank();
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(rank), 0);
+  const bool keeps = !result || use.sizes.rank() == rank;
+  int from = use.sizes.rank() - 1;
+  for (int d = rank - 1; d >= 0 && from >= 0; --d) {
+    if (result && m.gone[static_cast<std::size_t>(d)]) {
+      from -= keeps;
+      continue;
+    }
+    if (use.sizes[from] != 1) strides[static_cast<std::size_t>(d)] = use.strides[from];
+    --from;
+  }
   return strides;
 }
 
-/// The node as a pointwise function over its space; nullopt, with a reason, if it is none.
-std::optional<Pointwise> as_pointwise(const GraphWork& node, int number, std::string& why) {
+/// The node as a part of a fused launch; nullopt, with a reason, if it is none.
+std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& why) {
   if (node.kind != GraphNodeKind::kernel) {
-    why = fmt::format("a {} is not fused", name(node.kind));
+    why = fmt::format("it is a {}", name(node.kind));
     return std::nullopt;
   }
   if (!node.meaning) {
@@ -130,39 +149,47 @@ std::optional<Pointwise> as_pointwise(const GraphWork& node, int number, std::st
     return std::nullopt;
   }
   const Meaning& m = *node.meaning;
-  if (has_positions_but_places(m.function)) {
-    why = "the function reads the positions of elements";
+  Piece p{.meaning = &m, .space = {}, .operands = {}};
+  if (p.pointwise() && has_positions_but_places(m.function)) {
+    why = "its function reads the positions of elements";
     return std::nullopt;
   }
-  Pointwise p{.meaning = &m, .space = {}, .operands = {}};
-  const auto rank = static_cast<std::size_t>(m.sizes.rank());
   std::vector<std::vector<std::int64_t>> strides;
-  const auto pointwise = static_cast<std::size_t>(m.outputs + m.inputs);
+  const auto elements = static_cast<std::size_t>(m.elements), results = elements + static_cast<std::size_t>(m.results),
+             inputs = results + static_cast<std::size_t>(m.inputs);
   for (std::size_t u = 0; u < node.uses.size(); ++u) {
     const GraphUse& use = node.uses[u];
     Operand o{.node = number, .use = static_cast<int>(u), .view = {use.buffer, use.byte_offset, use.dtype, {}}, .first = use.byte_offset};
     o.last = use.byte_offset + use.bytes;
-    o.writes = use.access != Argument::Kind::input, o.gathers = u >= pointwise;
-    if (!o.gathers) strides.push_back(strides_over(use, m.sizes));
+    o.writes = use.access != Argument::Kind::input;
+    o.apart = u >= inputs || (u >= elements && u < results);
+    if (u < inputs) strides.push_back(strides_over(use, m, u >= elements && u < results));
     p.operands.push_back(std::move(o));
   }
-  // Dimensions of size 1 go; a dimension joins the one inside it if every operand goes on there.
+  // Dimensions of size 1 go; a dimension joins the one inside it if every operand goes on there. What is gone stays apart from what is kept.
   std::vector<std::vector<std::int64_t>> kept(strides.size());  // from the innermost one out
   std::vector<std::int64_t> sizes;
-  for (std::size_t d = rank; d-- > 0;) {
+  bool inner_gone = false;
+  for (auto d = static_cast<std::size_t>(m.sizes.rank()); d-- > 0;) {
     const std::int64_t size = m.sizes[static_cast<int>(d)];
     if (size == 1) continue;
-    bool joins = !sizes.empty();
+    bool joins = !sizes.empty() && m.gone[d] == inner_gone;
     for (std::size_t k = 0; k < strides.size() && joins; ++k) joins = strides[k][d] == kept[k].back() * sizes.back();
     if (joins) {
       sizes.back() *= size;
       continue;
     }
+    inner_gone = m.gone[d];
     sizes.push_back(size);
+    p.gone.insert(p.gone.begin(), inner_gone);
     for (std::size_t k = 0; k < strides.size(); ++k) kept[k].push_back(strides[k][d]);
   }
   p.space.sizes.assign(sizes.rbegin(), sizes.rend());
   for (std::size_t k = 0; k < kept.size(); ++k) p.operands[k].view.strides.assign(kept[k].rbegin(), kept[k].rend());
+  if (!p.pointwise() && std::none_of(p.gone.begin(), p.gone.end(), [](std::int64_t g) { return g != 0; })) {
+    why = "its rows have one element";
+    return std::nullopt;
+  }
   return p;
 }
 
@@ -190,6 +217,13 @@ class Emission {
     for (std::int64_t s : view.strides) strides.push_back(s);
     if (space.sizes.empty()) sizes.push_back(1), strides.push_back(1);
     return Tensor(storage(view.buffer), view.offset, sizes, strides, view.dtype);
+  }
+  /// The same without the dimensions that are gone, which have size 1.
+  Tensor result(const View& view, const Space& space, const std::vector<bool>& gone) {
+    Space kept = space;
+    for (std::size_t d = 0; d < gone.size(); ++d)
+      if (gone[d]) kept.sizes[d] = 1;
+    return tensor(view, kept);
   }
   Tensor tensor(const GraphUse& use) { return Tensor(storage(use.buffer), use.byte_offset, use.sizes, use.strides, use.dtype); }
 
@@ -228,31 +262,39 @@ class Emission {
 struct Group {
   std::vector<int> nodes;
   Space space;
+  int anchor = -1;  ///< the node of them that is not pointwise; -1: none
 };
 
 class Fuser {
  public:
-  explicit Fuser(const GraphState& state) : state_(state), pointwise_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
+  explicit Fuser(const GraphState& state) : state_(state), pieces_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
 
   FusedProgram run(bool if_any) {
     const auto n = static_cast<int>(state_.nodes.size());
-    after_.resize(state_.nodes.size());
-    for (int i = 0; i < n; ++i) {
-      for (int before : work(i).after) after_[static_cast<std::size_t>(before)].push_back(i);
-      group_of_[static_cast<std::size_t>(i)] = i;
-      groups_[i].nodes = {i};
-      auto& p = pointwise_[static_cast<std::size_t>(i)] = as_pointwise(work(i), i, why_[static_cast<std::size_t>(i)]);
-      if (!p) continue;
-      groups_[i].space = p->space;
-      join(i);
+    for (;;) {
+      groups_.clear(), users_.clear();
+      after_.assign(state_.nodes.size(), {});
+      why_.assign(state_.nodes.size(), {});
+      for (int i = 0; i < n; ++i) {
+        for (int before : work(i).after) after_[static_cast<std::size_t>(before)].push_back(i);
+        group_of_[static_cast<std::size_t>(i)] = i;
+        groups_[i].nodes = {i};
+        auto& p = pieces_[static_cast<std::size_t>(i)] = as_piece(work(i), i, why_[static_cast<std::size_t>(i)]);
+        if (auto refused = refused_.find(i); refused != refused_.end()) p.reset(), why_[static_cast<std::size_t>(i)] = refused->second;
+        if (!p) continue;
+        groups_[i].space = p->space;
+        if (!p->pointwise()) groups_[i].anchor = i;
+        join(i);
+      }
+      const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
+      if (!any && if_any) return {};
+      if (std::optional<FusedProgram> program = emit()) return *std::move(program);
     }
-    const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
-    return any || !if_any ? emit() : FusedProgram{};
   }
 
  private:
   const GraphWork& work(int node) const { return state_.nodes[static_cast<std::size_t>(node)]; }
-  const Pointwise& pointwise(int node) const { return *pointwise_[static_cast<std::size_t>(node)]; }
+  const Piece& piece(int node) const { return *pieces_[static_cast<std::size_t>(node)]; }
   int group_of(int node) const { return group_of_[static_cast<std::size_t>(node)]; }
   bool is_temporary(int buffer) const { return state_.buffers[static_cast<std::size_t>(buffer)].kind == GraphBuffer::Kind::temporary; }
 
@@ -260,33 +302,34 @@ class Fuser {
   void join(int node) {
     std::string refused;
     std::set<int, std::greater<>> candidates;
-    for (const Operand& o : pointwise(node).operands) {
-      if (o.gathers) continue;
+    for (const Operand& o : piece(node).operands) {
+      if (o.apart) continue;
       for (int other : users_[o.view.buffer])
         if (group_of(other) != group_of(node)) candidates.insert(group_of(other));
     }
-    for (const Operand& o : pointwise(node).operands) users_[o.view.buffer].push_back(node);
+    for (const Operand& o : piece(node).operands) users_[o.view.buffer].push_back(node);
     for (int candidate : candidates) {
       if (candidate == group_of(node)) continue;
       std::string why = merge(candidate, group_of(node));
       if (!why.empty()) refused = why;
     }
-    if (groups_[group_of(node)].nodes.size() == 1) why_[static_cast<std::size_t>(node)] = refused.empty() ? "no pointwise node has a tensor in common with it" : refused;
+    if (groups_[group_of(node)].nodes.size() == 1) why_[static_cast<std::size_t>(node)] = refused.empty() ? "no node that can be fused has a tensor in common with it" : refused;
   }
 
   /// Merges two groups into one. Returns why they stay apart; empty if they do not.
   std::string merge(int first, int second) {
     Group &a = groups_.at(first), &b = groups_.at(second);
     if (a.nodes.size() + b.nodes.size() > kMostNodes) return fmt::format("a launch has at most {} nodes", kMostNodes);
+    if (a.anchor >= 0 && b.anchor >= 0) return "it and the nodes that it has a tensor in common with have a reduction each, and a launch has one";
     const std::optional<Space> space = common_space(a.space, b.space);
     if (!space) return "the elements are other ones than those of the nodes whose results it reads";
     bool shares = false;
     for (int x : a.nodes)
       for (int y : b.nodes)
         if (std::string why = conflict(x, y, *space, shares); !why.empty()) return why;
-    if (!shares) return "no pointwise node has a view in common with it";
+    if (!shares) return "no node that can be fused has a view in common with it";
     if (has_way_around(first, second)) return "another node must come between it and the nodes that it has a tensor in common with";
-    Group made{a.nodes, *space};
+    Group made{a.nodes, *space, std::max(a.anchor, b.anchor)};
     made.nodes.insert(made.nodes.end(), b.nodes.begin(), b.nodes.end());
     std::sort(made.nodes.begin(), made.nodes.end());
     if (std::string why = too_large(made); !why.empty()) return why;
@@ -298,17 +341,17 @@ class Fuser {
 
   /// Why two nodes cannot be one launch because of memory that both use. Sets `shares` if they have a view in common.
   std::string conflict(int x, int y, const Space& space, bool& shares) const {
-    const Pointwise &px = pointwise(x), &py = pointwise(y);
+    const Piece &px = piece(x), &py = piece(y);
     for (const Operand& a : px.operands)
       for (const Operand& b : py.operands) {
         if (a.view.buffer != b.view.buffer) {
           if ((a.writes || b.writes) && share_memory(a, b)) return "it uses memory of the nodes it has a tensor in common with by another tensor";
           continue;
         }
-        const bool alike = !a.gathers && !b.gathers && over(a.view, px.space, space) == over(b.view, py.space, space);
+        const bool alike = !a.apart && !b.apart && over(a.view, px.space, space) == over(b.view, py.space, space);
         shares = shares || alike;
         if (alike || (!a.writes && !b.writes) || a.first >= b.last || b.first >= a.last) continue;
-        return a.gathers || b.gathers ? "an element depends on other elements of a tensor that the nodes it has a tensor in common with write"
+        return a.apart || b.apart ? "an element depends on other elements of a tensor that the nodes it has a tensor in common with write"
                                       : "it uses another view of memory that the nodes it has a tensor in common with write";
       }
     return {};
@@ -352,18 +395,22 @@ class Fuser {
     std::set<View> views;
     std::size_t steps = 0, captured = 0;
     for (int node : group.nodes) {
-      const Pointwise& p = pointwise(node);
-      steps += p.meaning->function.body()->steps.size();
+      const Piece& p = piece(node);
+      if (p.pointwise()) steps += p.meaning->function.body()->steps.size();
       for (const Operand& o : p.operands) {
-        if (o.gathers) {
+        if (o.apart) {
           ++captured;
         } else if (!is_inside(o, group)) {
           views.insert(over(o.view, p.space, group.space));
+          if (o.writes && group.anchor >= 0 && !piece(group.anchor).meaning->stores_elements)
+            return "a reduction of it would have to store what it reduces, which another node reads";
         }
       }
+      if (group.anchor >= 0 && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
     }
+    const std::size_t most = group.anchor < 0 ? kMostOperands : static_cast<std::size_t>(piece(group.anchor).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
-    if (views.size() + captured > kMostOperands) return fmt::format("a launch has at most {} tensors", kMostOperands);
+    if (views.size() + captured > most) return fmt::format("its launch would have more than {} tensors", most);
     return {};
   }
 
@@ -389,11 +436,12 @@ class Fuser {
 
   /// A launch of a group before it is made.
   struct Built {
-    std::vector<Operand> outputs, inputs, captured;  ///< outputs and inputs with views over the group's space
-    ExprFunction function;
+    std::vector<Operand> elements, results, inputs, captured;  ///< all but captured ones with views over the group's space
+    ExprFunction before, after;
   };
 
-  FusedProgram emit() {
+  /// nullopt if a reduction's launch cannot be made, which is then not to be fused.
+  std::optional<FusedProgram> emit() {
     FusedProgram program;
     program.why_alone.resize(state_.nodes.size());
     for (int first : scheduled()) {
@@ -401,6 +449,10 @@ class Fuser {
       std::optional<FusedStep> fused;
       std::string why;
       if (group.nodes.size() > 1) fused = emit(group, why);
+      if (!why.empty() && group.anchor >= 0) {
+        refused_[group.anchor] = why;
+        return std::nullopt;
+      }
       if (fused) {
         program.steps.push_back(*std::move(fused));
         continue;
@@ -447,17 +499,24 @@ class Fuser {
     return cast(value, dtype);
   }
 
-  /// The group's function, and the tensors that it reads and writes; nullopt, with a reason, if a value cannot be passed on.
+  /// The group's functions, and the tensors that it reads and writes; nullopt, with a reason, if a value cannot be passed on.
   std::optional<Built> build(const Group& group, std::string& why) {
+    std::optional<Built> built = build(group, 0, why);
+    // The values of the anchor's elements are inputs behind all others, whose number is known now.
+    if (built && group.anchor >= 0) built = build(group, static_cast<int>(built->inputs.size()), why);
+    return built;
+  }
+
+  std::optional<Built> build(const Group& group, int first_value, std::string& why) {
     Built built;
     std::map<View, Expr> values;          // what the memory of a view holds at this point
-    std::map<View, std::size_t> writers;  // index of the output that holds the last value of a view
-    std::vector<Expr> results;
+    std::map<View, std::size_t> writers;  // index of the element output that holds the last value of a view
+    std::vector<Expr> stores, before;
     std::vector<DType> input_dtypes;
     std::vector<ExprFunction> kept;  // params are identified by addresses in them
     std::map<std::pair<DType, double>, Expr> params;
     for (int node : group.nodes) {
-      const Pointwise& p = pointwise(node);
+      const Piece& p = piece(node);
       const Meaning& m = *p.meaning;
       auto operand = [&](int k) {
         Operand o = p.operands[static_cast<std::size_t>(k)];
@@ -466,7 +525,7 @@ class Fuser {
       };
       std::vector<Expr> inputs;
       for (int k = 0; k < m.inputs; ++k) {
-        Operand o = operand(m.outputs + k);
+        Operand o = operand(m.elements + m.results + k);
         auto found = values.find(o.view);
         if (found == values.end()) {
           const DType dtype = compute_dtype(o.view.dtype, kOp);
@@ -476,41 +535,54 @@ class Fuser {
         }
         inputs.push_back(found->second);
       }
-      std::vector<Tensor> captured;
-      for (std::size_t k = static_cast<std::size_t>(m.outputs + m.inputs); k < p.operands.size(); ++k) {
-        captured.push_back(emission().tensor(work(node).uses[k]));
-        built.captured.push_back(p.operands[k]);
+      for (int k = 0; k < m.results; ++k) built.results.push_back(operand(m.elements + k));
+      std::vector<Expr> elements;
+      if (p.pointwise()) {
+        std::vector<Tensor> captured;
+        for (auto k = static_cast<std::size_t>(m.elements + m.results + m.inputs); k < p.operands.size(); ++k) {
+          captured.push_back(emission().tensor(work(node).uses[k]));
+          built.captured.push_back(p.operands[k]);
+        }
+        kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
+        elements = outputs_of(kept.back(), inputs, params);
+      } else {
+        for (std::size_t k = 0; k < inputs.size(); ++k) before.push_back(cast(inputs[k], m.input_values[k]));
+        for (int k = 0; k < m.elements; ++k) elements.push_back(expr_input(first_value + k, m.element_values[static_cast<std::size_t>(k)]));
       }
-      kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
-      const std::vector<Expr> outputs = outputs_of(kept.back(), inputs, params);
-      for (int k = 0; k < m.outputs; ++k) {
+      for (int k = 0; k < m.elements; ++k) {
         Operand o = operand(k);
-        const std::optional<Expr> value = stored(outputs[static_cast<std::size_t>(k)], o.view.dtype);
+        const std::optional<Expr> value = stored(elements[static_cast<std::size_t>(k)], o.view.dtype);
         if (!value) {
           why = "a store rounds f64 to 16 bits at once, which no function of values does";
           return std::nullopt;
         }
         values.insert_or_assign(o.view, *value);
-        auto [place, fresh] = writers.try_emplace(o.view, built.outputs.size());
+        auto [place, fresh] = writers.try_emplace(o.view, built.elements.size());
         if (fresh) {
-          built.outputs.push_back(std::move(o));
-          results.push_back(*value);
+          built.elements.push_back(std::move(o));
+          stores.push_back(*value);
         } else {
-          results[place->second] = *value;
+          stores[place->second] = *value;
         }
       }
     }
-    // Results that the group's nodes alone read are not stored.
+    // Values that the group's nodes alone read are not stored.
     std::vector<Expr> seen;
-    std::vector<Operand> outputs;
-    for (std::size_t k = 0; k < results.size(); ++k)
-      if (!is_inside(built.outputs[k], group)) seen.push_back(results[k]), outputs.push_back(built.outputs[k]);
-    built.outputs = std::move(outputs);
-    if (seen.empty()) {
+    std::vector<Operand> elements;
+    for (std::size_t k = 0; k < stores.size(); ++k)
+      if (!is_inside(built.elements[k], group)) seen.push_back(stores[k]), elements.push_back(built.elements[k]);
+    built.elements = std::move(elements);
+    if (seen.empty() && built.results.empty()) {
       why = "no node reads its results";
       return std::nullopt;
     }
-    built.function = ExprFunction(input_dtypes, seen);
+    if (group.anchor >= 0) {
+      if (first_value == 0) return built;
+      built.before = ExprFunction(input_dtypes, before);
+      const Meaning& m = *piece(group.anchor).meaning;
+      input_dtypes.insert(input_dtypes.end(), m.element_values.begin(), m.element_values.end());
+    }
+    if (!seen.empty()) built.after = ExprFunction(input_dtypes, seen);
     return built;
   }
 
@@ -539,12 +611,22 @@ class Fuser {
   std::optional<FusedStep> emit(const Group& group, std::string& why) {
     std::optional<Built> built = build(group, why);
     if (!built) return std::nullopt;
-    std::vector<Tensor> outputs, inputs;
-    for (const Operand& o : built->outputs) outputs.push_back(emission().tensor(o.view, group.space));
+    std::vector<bool> gone(group.space.sizes.size());
+    Dims dims;
+    if (group.anchor >= 0) {
+      const Piece& anchor = piece(group.anchor);
+      std::vector<std::int64_t> flags = flags_over(anchor.gone, anchor.space, group.space);
+      for (std::size_t d = 0; d < flags.size(); ++d)
+        if (flags[d] != 0) gone[d] = true, dims.push_back(static_cast<std::int64_t>(d));
+    }
+    std::vector<Tensor> elements, results, inputs;
+    for (const Operand& o : built->elements) elements.push_back(emission().tensor(o.view, group.space));
+    for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));
     for (const Operand& o : built->inputs) inputs.push_back(emission().tensor(o.view, group.space));
     FusedStep step{.work = {}, .nodes = group.nodes, .addresses = {}};
+    const Meaning& leader = *piece(group.anchor < 0 ? group.nodes.front() : group.anchor).meaning;
     try {
-      pointwise(group.nodes.front()).meaning->launch(outputs, built->function, inputs, emission().stream());
+      leader.launch(leader, {elements, results, inputs, built->before, built->after, dims, emission().stream()});
       step.work = emission().take();
     } catch (const Error& e) {
       emission().drop();
@@ -552,14 +634,17 @@ class Fuser {
       why = e.message();
       return std::nullopt;
     }
-    for (const Operand& o : built->outputs) step.addresses.emplace_back(o.node, o.use);
-    for (const Operand& o : built->inputs) step.addresses.emplace_back(o.node, o.use);
-    for (const Tensor& t : built->function.body()->tensors) {
-      const auto from = std::find_if(built->captured.begin(), built->captured.end(), [&](const Operand& o) {
-        return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
-      });
-      step.addresses.emplace_back(from->node, from->use);
-    }
+    for (const auto* list : {&built->elements, &built->results, &built->inputs})
+      for (const Operand& o : *list) step.addresses.emplace_back(o.node, o.use);
+    if (!built->after.empty())
+      for (const Tensor& t : built->after.body()->tensors) {
+        const auto from = std::find_if(built->captured.begin(), built->captured.end(), [&](const Operand& o) {
+          return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
+        });
+        step.addresses.emplace_back(from->node, from->use);
+      }
+    if (step.addresses.size() != step.work.uses.size())
+      throw Error(ErrorCode::internal, kOp, fmt::format("a fused launch must have {} tensors, got {}", step.addresses.size(), step.work.uses.size()));
     step.work.op = kFusedOp;
     step.work.stream = work(group.nodes.front()).stream;
     step.work.labels = labels_of(group);
@@ -580,13 +665,14 @@ class Fuser {
   }
 
   const GraphState& state_;
-  std::vector<std::optional<Pointwise>> pointwise_;
+  std::vector<std::optional<Piece>> pieces_;
   std::map<int, Group> groups_;
   std::vector<int> group_of_;
   std::vector<std::vector<int>> after_;        ///< nodes that depend on each node
   std::map<int, std::vector<int>> users_;      ///< pointwise nodes so far that use a buffer
   mutable std::map<int, std::vector<int>> readers_;
   std::vector<std::string> why_;
+  std::map<int, std::string> refused_;         ///< reductions whose launches could not be made
   std::unique_ptr<Emission> emission_;
 };
 

@@ -105,6 +105,10 @@ std::string FusedBackend::debug() const {
   std::size_t fused = 0, alone = 0;
   for (const FusedStep& step : steps_) (step.nodes.size() > 1 ? fused : alone) += step.nodes.size();
   std::string text = fmt::format("{} nodes in {} fused launches, {} alone", fused, groups_, alone);
+  std::map<std::string, int> reasons;
+  for (const std::string& why : why_alone_)
+    if (!why.empty()) ++reasons[why];
+  for (const auto& [why, count] : reasons) text += fmt::format("; {} because {}", count, why);
   if (!stale_.empty()) text += fmt::format("; the nodes replay one by one: {}", stale_);
   return text;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/report.hpp"
 
+#include "graph/fused_backend.hpp"
 #include "graph/number_type.hpp"
 
 #include <fmt/format.h>
@@ -205,19 +206,24 @@ std::vector<GraphNode> describe_nodes(const GraphState& state) {
 GraphReport describe(const GraphState& state) {
   GraphReport report;
   std::vector<std::uint64_t> segments;
-  for (const GraphBuffer& buffer : state.buffers) {
-    GraphReport::Buffer row{std::string(name(buffer.kind)), buffer.bytes, buffer.first, buffer.last, buffer.place.segment, buffer.place.offset};
+  // Temporaries are where the launches have them that replay now.
+  const FusedBackend* fused = state.fused_backend();
+  const GraphState* replays = fused && fused->is_chosen() && fused->fused() && !fused->replays_nodes() ? fused->fused() : &state;
+  for (std::size_t b = 0; b < state.buffers.size(); ++b) {
+    const GraphBuffer& buffer = state.buffers[b];
+    const Placement& place = replays->buffers[b].place;
+    GraphReport::Buffer row{std::string(name(buffer.kind)), buffer.bytes, buffer.first, buffer.last, place.segment, place.offset};
     report.buffers.push_back(std::move(row));
     switch (buffer.kind) {
       case GraphBuffer::Kind::external: report.external_bytes += buffer.bytes; break;
       case GraphBuffer::Kind::result: report.result_bytes += buffer.bytes; break;
       case GraphBuffer::Kind::constant: report.constant_bytes += buffer.bytes; break;
       case GraphBuffer::Kind::temporary:
-        if (buffer.first < 0) break;
+        if (place.segment < 0) break;
         report.temporary_bytes += buffer.bytes;
-        auto segment = static_cast<std::size_t>(buffer.place.segment);
+        auto segment = static_cast<std::size_t>(place.segment);
         if (segments.size() <= segment) segments.resize(segment + 1);
-        segments[segment] = std::max(segments[segment], buffer.place.offset + buffer.bytes);
+        segments[segment] = std::max(segments[segment], place.offset + buffer.bytes);
         break;
     }
   }

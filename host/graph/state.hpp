@@ -128,6 +128,8 @@ class GraphState {
   /// True if rebind() or update() replaced a captured tensor.
   bool has_rebound() const noexcept { return !put_in_.empty(); }
   bool instantiated() const noexcept { return instantiated_; }
+  /// The backend, or one that it chooses from, that replays a program of its own, whose temporaries have places of their own; null if there is none.
+  class FusedBackend* fused_backend() const noexcept;
   const GraphImpl& backend() const noexcept { return *backend_; }
   const std::string& backend_name() const noexcept { return backend_name_; }
   std::uint64_t replays() const noexcept { return replays_; }
@@ -142,8 +144,6 @@ class GraphState {
   void check_replacement(const Tensor& given, DType recorded, std::string_view op) const;
   std::vector<Move> moves_of(std::span<const Rebinding> rebindings, std::string_view op);
   void find_lifetimes();
-  /// The backend if it replays a program of its own, whose temporaries have places of their own; else null.
-  class FusedBackend* fused_backend() const noexcept;
   std::shared_ptr<StreamImpl> home() const;
   void bind_nodes();
   void place_temporaries(const std::shared_ptr<StreamImpl>& stream);

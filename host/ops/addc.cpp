@@ -3,7 +3,9 @@
 #include <clutch/ops/copy.hpp>
 
 #include "encode/plugin_ops.hpp"
+#include "expr/node.hpp"
 #include "ops/addc_plan.hpp"
+#include "ops/map_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
@@ -138,6 +140,28 @@ void bind_value(Encoder& encoder, DType dtype, double value) {
   }
 }
 
+/// The kernel's formula as a function of values; null for integers, whose `value` is not a number of that dtype.
+std::shared_ptr<const Meaning> meaning_of(const Tensor& out, const Arguments& a, const AddcOptions& options, const Dims& sizes) {
+  if (is_integral(out.dtype())) return nullptr;
+  const DType traced = compute_dtype(out.dtype(), a.name);
+  const Expr x = expr_input(0, traced), t1 = expr_input(1, traced), t2 = expr_input(2, traced), value = param(options.value);
+  const bool quotient = a.op == AddcOp::quotient;
+  Expr y = x;
+  switch (options.order) {
+    case AddcOrder::fma_of_quotient:
+      if (quotient)
+        y = fma(value, t1 / t2, x);
+      else
+        y = options.value == 1 ? fma(t1, t2, x) : fma(value, t1 * t2, x);
+      break;
+    case AddcOrder::product_first: y = quotient ? x + value * t1 / t2 : fma(value * t1, t2, x); break;
+    case AddcOrder::unfused: y = x + value * (quotient ? t1 / t2 : t1 * t2); break;
+  }
+  const DType inputs[] = {traced, traced, traced};
+  const ExprFunction f(inputs, std::span(&y, 1));
+  return pointwise_meaning(f, f.body()->param_values, 1, 3, sizes);
+}
+
 void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value, bool streaming) {
   encoder.output(out, "out").input(*a.input, "input").input(*a.tensor1, "tensor1").input(*a.tensor2, "tensor2").value(walk.numel);
   if (plan.layout != Layout::contiguous) walk.shape.bind(encoder);
@@ -164,6 +188,7 @@ void run(const Tensor& out, const Arguments& given, const Checked& c, const Addc
   const BuiltPlan& plan = plan_for(*c.runtime, "addc", problem, options.implementation);
   std::uint64_t bytes = 4 * walk.numel * static_cast<std::uint64_t>(bits(c.dtype) / 8);
   Encoder encoder(stream, a.name);
+  if (encoder.asks_for_meaning()) encoder.means(meaning_of(out, a, options, c.sizes));
   encode(encoder, plan, out, a, walk, options.value, worth_streaming(claimed_traits(c.runtime->device()), bytes));
 }
 

@@ -2,7 +2,10 @@
 #include <clutch/ops/copy.hpp>
 
 #include "copy/args.h"
+#include "encode/meaning.hpp"
+#include "expr/node.hpp"
 #include "ops/copy_plan.hpp"
+#include "ops/map_plan.hpp"
 #include "program/cl_type.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -95,6 +98,20 @@ namespace {
 
 // encode ------------------------------------------------------------------------------------------------------------
 
+/// What a copy computes, as a function of values; null where such a function has other bits: it makes NaNs quiet, one byte of all true ones, and rounds twice
+/// from 64 bits to 16.
+std::shared_ptr<const Meaning> meaning_of(const Tensor& to, const Tensor& from, const CopyOptions& options) {
+  auto is_read = [](DType d) { return !is_complex(d) && !is_packed(d) && (!is_floating(d) || bits(d) >= 16); };
+  const DType source = from.dtype(), target = to.dtype();
+  if (!is_read(source) || !is_read(target) || options.overflow != Overflow::nonfinite) return nullptr;
+  const bool narrow = target == DType::f16 || target == DType::bf16;
+  if (source == target && (narrow || kind(target) == DTypeKind::boolean)) return nullptr;
+  const DType traced = compute_dtype(source, "copy_");
+  if (narrow && is_wide(traced)) return nullptr;
+  const Expr x = expr_input(0, traced), y = compute_dtype(target, "copy_") == target && target == traced ? x : clutch::cast(x, target);
+  return pointwise_meaning(ExprFunction(std::span(&traced, 1), std::span(&y, 1)), {}, 1, 1, to.sizes());
+}
+
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
   check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
@@ -113,6 +130,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), to.nbytes() + from.nbytes())));
   else
     walk.shape.bind(encoder);
+  if (encoder.asks_for_meaning()) encoder.means(meaning_of(to, from, options));
   encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
 }
 

@@ -230,13 +230,14 @@ std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& f, std::spa
   body->tensors.assign(body->tensors.size(), Tensor());  // a graph knows whether anybody else has them
   auto meaning = std::make_shared<Meaning>();
   meaning->function = ExprFunction(std::move(body));
-  meaning->outputs = outputs, meaning->inputs = inputs;
+  meaning->elements = outputs, meaning->inputs = inputs;
   meaning->sizes = sizes;
-  meaning->launch = [](std::span<const Tensor> into, const ExprFunction& function, std::span<const Tensor> from, const Stream& stream) {
-    const Checked c = validate(into, function, from);
-    const auto l = arrange({into.begin(), into.end()}, {from.begin(), from.end()}, c.sizes, function);
-    if (!fits(l, *function.body())) throw Error(ErrorCode::not_supported, "map", "a launch must have at most 64 arguments and 1024 bytes of them, got more");
-    launch(l, c.sizes, function, function.body()->param_values, *c.runtime, {}, stream);
+  meaning->launch = [](const Meaning&, const Meaning::Call& call) {
+    const ExprFunction& of = call.after;
+    const Checked c = validate(call.elements, of, call.inputs);
+    const auto l = arrange({call.elements.begin(), call.elements.end()}, {call.inputs.begin(), call.inputs.end()}, c.sizes, of);
+    if (!fits(l, *of.body())) throw Error(ErrorCode::not_supported, "map", "a launch must have at most 64 arguments and 1024 bytes of them, got more");
+    launch(l, c.sizes, of, of.body()->param_values, *c.runtime, {}, call.stream);
   };
   return meaning;
 }

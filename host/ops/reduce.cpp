@@ -2,6 +2,7 @@
 #include <clutch/ops/reduce.hpp>
 
 #include "common/reductions.h"
+#include "encode/meaning.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -26,6 +27,7 @@ struct Reduction {
   std::int64_t n = 1, m = 1;          ///< number of results, and of elements of each
   DType dtype = DType::f32;           ///< of the result
   std::vector<Dims> positions;        ///< strides of the function's positions over `sizes`
+  ExprFunction after;                 ///< the caller's
 };
 
 // validate ----------------------------------------------------------------------------------------------------------
@@ -268,7 +270,10 @@ struct Stage {
   const ExprFunction* after;  ///< null unless this is the last stage
   Walks walks;
   std::int64_t n, m;
+  bool is_first = true;
 };
+
+std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r);
 
 /// True if every compute unit has work when an item takes a page of columns.
 bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
@@ -362,6 +367,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   }
   bind_extra(encoder, body, body.param_values);
   if (s.after) bind_extra(encoder, *s.after->body(), s.after->body()->param_values);
+  if (s.is_first && s.after && body.buffers.empty() && p.positions == 0 && encoder.asks_for_meaning()) encoder.means(meaning_of(s, r));
   std::uint64_t local = plan.tuning.local, items = (n * blocks + chunk - 1) / chunk;
   auto panel_tasks = [&](std::uint64_t panel) { return reduce_panel_tasks(n, static_cast<std::uint64_t>(s.walks.kept_size[0]), panel, blocks); };
   if (by_columns) items = panel_tasks(static_cast<std::uint64_t>(abreast(p)) * static_cast<std::uint64_t>(plan.tuning.width));
@@ -405,11 +411,32 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     Stage next{&out, {partials}, &identity(kept_as), &after, stage.walks, stage.n, blocks};
     std::int64_t row = blocks;
     for (std::size_t d = 0; d < static_cast<std::size_t>(next.walks.kept_rank); ++d) next.walks.kept[16 + d] = row, row *= next.walks.kept_size[d];
+    next.is_first = false;
     next.walks.operands = 1, next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1,
     next.walks.layout = ReduceLayout::rows;
     stage = std::move(next);
   }
   launch(stage, r, partials.defined() ? std::string_view() : options.implementation, stream);
+}
+
+/// What `more` of a reduction's meaning holds.
+struct Meant {
+  Reduce op;
+  ExprFunction function, after;
+};
+
+std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r) {
+  auto meaning = std::make_shared<Meaning>();
+  meaning->results = 1, meaning->inputs = static_cast<int>(s.inputs.size());
+  meaning->sizes = r.sizes, meaning->gone = r.gone;
+  meaning->input_values = s.function->body()->inputs;
+  meaning->most_tensors = 1 + kMaxReduceInputs;
+  meaning->more = std::make_shared<Meant>(Meant{r.op, *s.function, r.after});
+  meaning->launch = [](const Meaning& self, const Meaning::Call& call) {
+    const Meant& meant = *static_cast<const Meant*>(self.more.get());
+    reduce_out(call.results[0], meant.op, compose(meant.function, call.before), call.inputs, {.dims = call.dims, .keepdim = true, .after = meant.after}, call.stream);
+  };
+  return meaning;
 }
 
 }  // namespace
@@ -418,6 +445,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
 Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
   detail::OpName named("reduce");
   detail::Reduction r = detail::validate(nullptr, op, f, inputs, options);
+  r.after = options.after;
   Stream stream = detail::resolve_stream(given, *r.runtime, "reduce");
   Tensor out = empty(r.result, {.dtype = r.dtype, .device = stream.device()}, stream);
   detail::run(out, f, inputs, r, options, stream);
@@ -427,6 +455,7 @@ Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, 
 void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
   detail::OpName named("reduce_out");
   detail::Reduction r = detail::validate(&out, op, f, inputs, options);
+  r.after = options.after;
   detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
 }
 

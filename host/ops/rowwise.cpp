@@ -3,6 +3,7 @@
 #include <clutch/ops/map.hpp>
 #include <clutch/ops/rowwise.hpp>
 
+#include "encode/meaning.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise/held.hpp"
 #include "ops/rowwise_plan.hpp"
@@ -311,6 +312,54 @@ bool vectors_are_aligned(const Launch& l, const Checked& c, int element_count) {
   return true;
 }
 
+/// The function of rows of other inputs, with other elements.
+RowFunction fused_rows(const RowBody& body, const Meaning::Call& call) {
+  std::vector<DType> dtypes;
+  std::vector<Expr> inputs;
+  for (const Tensor& t : call.inputs) dtypes.push_back(compute_dtype(t.dtype(), "rowwise"));
+  for (DType d : dtypes) inputs.push_back(expr_input(static_cast<int>(inputs.size()), d));
+  Row row(dtypes);
+  const Expr size = row.size();
+  if (size.dtype() != body.accumulator)
+    refuse(ErrorCode::not_supported, fmt::format("totals must be {} as before, got tensors for which they are {}", name(body.accumulator), name(size.dtype())));
+  std::vector<Expr> known = applied(call.before, inputs);
+  const std::size_t first_total = known.size();
+  known.resize(first_total + kMaxTotals, expr_constant(body.accumulator, 0));
+  known.push_back(size);
+  for (std::size_t i = 0; i < body.ops.size(); ++i) {
+    const Expr value = applied(body.totals[i], known)[0];
+    switch (body.ops[i]) {
+      case Reduce::sum: known[first_total + i] = row.sum(value); break;
+      case Reduce::prod: known[first_total + i] = row.prod(value); break;
+      case Reduce::amin: known[first_total + i] = row.min(value); break;
+      case Reduce::amax: known[first_total + i] = row.max(value); break;
+      default: refuse(ErrorCode::not_supported, "a total must be a sum, a product, a minimum or a maximum, got another one");
+    }
+  }
+  if (!body.results.empty())
+    for (const Expr& result : applied(body.results, known)) row.result(result);
+  std::vector<Expr> values = inputs, elements;
+  if (!body.elements.empty())
+    for (const Expr& value : applied(body.elements, known)) values.push_back(value);
+  if (!call.after.empty()) elements = applied(call.after, values);
+  return RowFunction(row, elements);
+}
+
+void launch_fused(const Meaning& meaning, const Meaning::Call& call);
+
+std::shared_ptr<const Meaning> meaning_of(const RowFunction& f, const Checked& c) {
+  auto meaning = std::make_shared<Meaning>();
+  meaning->elements = f.element_count(), meaning->results = f.result_count(), meaning->inputs = f.input_count();
+  meaning->sizes = c.sizes, meaning->gone = c.gone;
+  meaning->input_values = f.body()->inputs;
+  for (int k = 0; k < f.element_count(); ++k) meaning->element_values.push_back(f.body()->elements.output_dtype(k));
+  meaning->stores_elements = true;
+  meaning->most_tensors = kMaxRowwiseOperands;
+  meaning->more = f.body();
+  meaning->launch = launch_fused;
+  return meaning;
+}
+
 void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string_view implementation, const Stream& stream) {
   RowwiseProblem p = l.problem;
   auto built = [&]() -> const BuiltPlan& {
@@ -352,6 +401,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
   if (!groups) bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
+  if (encoder.asks_for_meaning()) encoder.means(meaning_of(f, c));
   std::uint64_t items = (n + chunk - 1) / chunk;
   const std::uint64_t local = groups ? team_items(plan, m) : plan.tuning.local;
   if (groups) {
@@ -485,6 +535,15 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   launch(arrange(std::move(all), f, c), f, c, options.implementation, stream);
   for (std::size_t i = 0; i < targets.size(); ++i)
     if (!targets[i].shares_storage(outputs[i])) copy_(outputs[i], targets[i], {}, stream);
+}
+
+/// One launch by the same kernels: a composed one has other totals' launches.
+void launch_fused(const Meaning& meaning, const Meaning::Call& call) {
+  const RowFunction f = fused_rows(*static_cast<const RowBody*>(meaning.more.get()), call);
+  std::vector<Tensor> outputs(call.elements.begin(), call.elements.end());
+  outputs.insert(outputs.end(), call.results.begin(), call.results.end());
+  const RowwiseOptions options{.dims = call.dims, .dtype = {}};
+  run(outputs, f, call.inputs, validate(outputs, f, call.inputs, options), options, call.stream);
 }
 
 }  // namespace

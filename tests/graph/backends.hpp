@@ -9,7 +9,7 @@ namespace clutch::testing {
 
 /// Backends that the device offers.
 inline std::vector<std::string> backends_of(const Device& device) {
-  std::vector<std::string> all{"host"};
+  std::vector<std::string> all{"host", "fused"};
   if (!skip_without(device, "command buffers", device.traits().command_buffer > 0)) all.emplace_back("native"), all.emplace_back("auto");
   return all;
 }

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend "fused": what becomes one launch, and that each result has the bits of eager calls.
+#include "graph/backends.hpp"
+
+#include <clutch/nn.hpp>
+
+#include <functional>
+#include <regex>
+
+namespace clutch::testing { namespace {
+
+using Tensors = std::vector<Tensor>;
+
+std::vector<std::vector<std::uint8_t>> bytes_of(const Tensors& tensors, const Stream& stream) {
+  std::vector<std::vector<std::uint8_t>> all;
+  for (const Tensor& t : tensors) all.push_back(t.contiguous(stream).to_bytes(stream));
+  return all;
+}
+
+/// Launches of a replay, as the backend tells them.
+struct Counts {
+  int fused_nodes = 0, launches = 0, alone = 0;
+};
+Counts counts_of(const Graph& graph) {
+  std::smatch m;
+  const std::string why = graph.report().why;
+  EXPECT_TRUE(std::regex_search(why, m, std::regex("(\\d+) nodes in (\\d+) fused launches, (\\d+) alone"))) << why;
+  if (m.size() < 4) return {};
+  return {std::stoi(m[1]), std::stoi(m[2]), std::stoi(m[3])};
+}
+
+/// Captures f(state) and compares two replays with two eager calls, which start from the same state.
+Counts expect_eager_bits(const Device& device, const Tensors& state, const std::function<Tensors(const Tensors&)>& f) {
+  Stream stream(device);
+  StreamGuard guard(stream);
+  Tensors eager, captured;
+  for (const Tensor& t : state) eager.push_back(t.clone(stream)), captured.push_back(t.clone(stream));
+  manual_seed(7, device);
+  std::vector<std::vector<std::uint8_t>> want[2];
+  for (auto& w : want) {
+    Tensors results = f(eager);
+    results.insert(results.end(), eager.begin(), eager.end());
+    w = bytes_of(results, stream);
+  }
+  Graph graph({.backend = "fused"});
+  Tensors results;
+  {
+    GraphCapture capture(graph, stream);
+    results = f(captured);
+  }
+  manual_seed(7, device);
+  results.insert(results.end(), captured.begin(), captured.end());
+  for (const auto& w : want) {
+    graph.replay(stream);
+    EXPECT_EQ(bytes_of(results, stream), w) << graph.to_string();
+  }
+  return counts_of(graph);
+}
+
+Tensor random(const Dims& sizes, const Device& device, DType dtype = DType::f32, std::uint64_t seed = 1) {
+  return randn(sizes, {.device = device, .seed = seed}).to(dtype);
+}
+
+TEST(Fused, AChainIsOneLaunchThatStoresItsLastValueAlone) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::int64_t n : {1, 7, 1000, 70000}) {
+      const Counts c = expect_eager_bits(device, {random({n}, device)}, [](const Tensors& in) {
+        Tensor h = in[0];
+        for (int i = 0; i < 10; ++i) h = add(mul(h, 0.5), 1);
+        return Tensors{tanh(h)};
+      });
+      EXPECT_EQ(c.launches, 1);
+      EXPECT_EQ(c.alone, 0);
+    }
+  }
+}
+
+TEST(Fused, StoresInNarrowDtypesRound) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean}) {
+      SCOPED_TRACE(name(dtype));
+      expect_eager_bits(device, {mul(random({3000}, device), 50)}, [dtype](const Tensors& in) {
+        Tensor h = in[0].to(dtype);
+        Tensor back = h.to(DType::f32);
+        return Tensors{add(back, in[0]), mul(back, 3)};
+      });
+    }
+  }
+}
+
+TEST(Fused, BroadcastInputsAndSiblingsShareALaunch) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Counts c = expect_eager_bits(device, {random({33, 65}, device), random({65}, device, DType::f32, 2), random({33, 1}, device, DType::f32, 3)},
+                                       [](const Tensors& in) {
+                                         Tensor a = add(in[0], in[1]), b = mul(in[0], in[2]);
+                                         return Tensors{exp(a), tanh(b), maximum(a, b)};
+                                       });
+    EXPECT_EQ(c.launches, 1);
+    EXPECT_EQ(c.alone, 0);
+  }
+}
+
+TEST(Fused, WritesInPlaceKeepTheirOrder) {
+  CLUTCH_EACH_DEVICE(device) {
+    expect_eager_bits(device, {random({64, 64}, device), random({64, 64}, device, DType::f32, 2)}, [](const Tensors& in) {
+      const Tensor &x = in[0], &y = in[1];
+      Tensor before = mul(x, 2);  // reads what the next call overwrites
+      add_(x, y);
+      Tensor other = add(x.mT(), y);  // another view of what was written
+      mul_(x, 3);
+      copy_(y, x);
+      add_(y.slice(0, 0, 10), 1);  // a part of it
+      Tensor after = add(y, x);
+      mul_(x.slice(1, 3, 8), before.slice(1, 3, 8));
+      return Tensors{before, other, after, sum(x, {.dims = {0}})};
+    });
+  }
+}
+
+TEST(Fused, RowsTakeWhatIsBeforeAndBehindThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (std::int64_t m : {5, 64, 1000}) {
+      SCOPED_TRACE(m);
+      Counts c = expect_eager_bits(device, {random({48, m}, device), random({48, m}, device, DType::f32, 2), random({m}, device, DType::f32, 3)},
+                                   [](const Tensors& in) { return Tensors{nn::softmax(add(mul(relu(in[0]), in[1]), in[2]), -1)}; });
+      EXPECT_EQ(c.launches, 1);
+      EXPECT_EQ(c.alone, 0);
+      c = expect_eager_bits(device, {random({48, m}, device), random({48, m}, device, DType::f32, 2), random({m}, device, DType::f32, 3), random({m}, device)},
+                            [](const Tensors& in) {
+                              add_(in[0], gelu(in[1]));
+                              return Tensors{tanh(nn::layer_norm(in[0], in[2], in[3]).y)};
+                            });
+      EXPECT_EQ(c.launches, 1);
+      EXPECT_EQ(c.alone, 0);
+      expect_eager_bits(device, {random({48, m}, device), random({48, m}, device, DType::f32, 2)}, [](const Tensors& in) {
+        Tensor h = mul(in[0], in[1]);
+        Tensor s = sum(h, {.dims = {-1}, .keepdim = true}), t = sum(square(in[0]), {.dims = {0}}), mean_of = mean(exp(in[1]), {});
+        return Tensors{div(in[0], s), t, mean_of, amax(abs(h), {.dims = {1}})};
+      });
+    }
+  }
+}
+
+TEST(Fused, RandomDrawsAreThoseOfEagerCalls) {
+  CLUTCH_EACH_DEVICE(device) {
+    expect_eager_bits(device, {random({100, 33}, device)}, [](const Tensors& in) {
+      auto dropout = [](Expr x) { return select(random_uniform() < 0.3, Expr(0), x / 0.7); };
+      Tensor a = map(dropout, {gelu(in[0])}), b = map(dropout, {mul(a, 2)});
+      return Tensors{add(a, b), map(dropout, {b})};
+    });
+  }
+}
+
+TEST(Fused, OtherTensorsAndNumbersTakeTheirPlaces) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    StreamGuard guard(stream);
+    Tensor x = random({500}, device), y = random({500}, device, DType::f32, 2), z = empty({500}, {.device = device});
+    auto f = [&](const Tensor& a, const Tensor& b, const Tensor& out) {
+      Tensor h = add(a, b);
+      mul_(h, 3);
+      map_out(out, [](Expr u, Expr v) { return u - v; }, {h, b});
+      add_(a, 1);
+    };
+    Graph graph({.backend = "fused"});
+    {
+      GraphCapture capture(graph, stream);
+      f(x, y, z);
+    }
+    EXPECT_EQ(counts_of(graph).launches, 1);
+    auto expect = [&](const Tensor& a, const Tensor& b, const Tensor& out) {
+      SCOPED_TRACE(graph.report().why);
+      // What shares memory in the call shares it in the eager one.
+      Tensor a2 = a.clone(), b2 = b.shares_storage(a) ? a2 : b.clone(), out2 = out.shares_storage(a) ? a2 : out.shares_storage(b) ? b2 : out.clone();
+      f(a2, b2, out2);
+      graph.replay({{x, a}, {y, b}, {z, out}}, stream);
+      EXPECT_EQ(bytes_of({a, b, out}, stream), bytes_of({a2, b2, out2}, stream));
+    };
+    Tensor p = random({500}, device, DType::f32, 5), q = random({500}, device, DType::f32, 6), r = empty({500}, {.device = device});
+    expect(p, q, r);
+    expect(x, q, r);
+    expect(q, p, z);
+    expect(p, p, r);  // inputs that share memory, one of which is written
+    EXPECT_NE(graph.report().why.find("one by one"), std::string::npos) << graph.report().why;
+    expect(p, q, p);  // the result takes an input's place
+    expect(p, q, r);
+    EXPECT_EQ(graph.report().why.find("one by one"), std::string::npos) << graph.report().why;
+    // A number of a node that is a part of a launch.
+    const std::vector<int> adds = graph.find("add_");
+    ASSERT_EQ(adds.size(), 1u);
+    std::string number;
+    for (const GraphArgument& a : graph.nodes()[static_cast<std::size_t>(adds[0])].arguments)
+      if (a.kind == Argument::Kind::value && a.name.starts_with("p")) number = a.name;
+    ASSERT_FALSE(number.empty());
+    std::vector<float> want = x.to_host<float>(stream);
+    graph.update(adds[0], {value(5.0f, number.c_str())});
+    graph.replay(stream);
+    for (float& v : want) v += 5;
+    EXPECT_EQ(x.to_host<float>(stream), want);
+  }
+}
+
+TEST(Fused, OpsThatSayNothingStayInTheirPlace) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Counts c = expect_eager_bits(device, {random({32, 32}, device), random({32, 32}, device, DType::f32, 2)}, [](const Tensors& in) {
+      Tensor h = relu(add(in[0], 1));
+      Tensor p = linalg::matmul(h, in[1]);
+      return Tensors{add(mul(p, h), 1), cumsum(p, 0)};
+    });
+    EXPECT_EQ(c.launches, 2);
+    EXPECT_EQ(c.alone, 2);
+  }
+}
+
+}}  // namespace clutch::testing
