@@ -10,30 +10,40 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// Most totals of a function of rows.
+inline constexpr int kMostTotals = 4;
+
+/// A function of rows. Each of its functions takes the inputs, then kMostTotals totals, of which earlier ones have values, then the length of a row.
+struct RowsMeaning {
+  DType accumulator = DType::f32;  ///< of totals
+  std::vector<int> ops;            ///< of totals: Reduce as a number
+  std::vector<ExprFunction> totals;
+  ExprFunction elements, results;  ///< empty if there are none
+  /// It is a reduction to one result by an accumulator that functions of rows do not have, so it has no elements and no other totals.
+  bool reduces_alone = false;
+};
+
 /// What a launch computes, for graphs that fuse it with others. Its operands are those of the launch, in their order: elements, results, inputs, captured tensors.
-/// Inputs and elements go together element by element, over `sizes`, to which inputs broadcast. Results have one element for those of the dimensions `gone`.
+/// Inputs and elements go together element by element, over `sizes`, to which inputs broadcast. Results have one element for each row: for all of the dimensions
+/// `gone`.
 struct Meaning {
-  /// A launch that computes the same of other inputs, and other elements.
+  /// Another launch of the kind.
   struct Call {
     std::span<const Tensor> elements, results, inputs;
-    const ExprFunction& before;  ///< of the call's inputs: the meaning's inputs
-    const ExprFunction& after;   ///< of the call's inputs, then of the values of the meaning's elements: the call's elements; empty if it has none
-    const Dims& dims;            ///< those that are gone, of the sizes of the call's elements
+    const ExprFunction& function;  ///< of a pointwise launch: of the inputs
+    const RowsMeaning& rows;       ///< of others
+    const Dims& dims;              ///< those that are gone
     const Stream& stream;
   };
   /// Makes one launch, or it is an Error: not_supported or invalid_argument where one launch cannot do so.
-  using Launch = void (*)(const Meaning& meaning, const Call& call);
+  using Launch = void (*)(const Call& call);
 
   int elements = 0, results = 0, inputs = 0;
   Dims sizes;
-  /// Pointwise: the function of the inputs, with the values of its params; its captured tensors are undefined. Else empty.
-  ExprFunction function;
-  // If it is not pointwise:
   std::array<bool, kMaxRank> gone{};
-  std::vector<DType> input_values, element_values;  ///< dtypes of the values of inputs and elements
-  bool stores_elements = false;                     ///< a launch may have elements that the meaning does not have
-  int most_tensors = 16;                            ///< of a launch
-  std::shared_ptr<const void> more;                 ///< what `launch` needs besides
+  ExprFunction function;                    ///< pointwise: with the values of its params; its captured tensors are undefined. Else empty.
+  std::shared_ptr<const RowsMeaning> rows;  ///< null if it is pointwise
+  int most_tensors = 16;                    ///< of a launch of the kind
   Launch launch = nullptr;
 };
 

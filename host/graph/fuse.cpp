@@ -46,7 +46,7 @@ struct Operand {
   View view;
   std::uint64_t first = 0, last = 0;  ///< bytes in the buffer that it may touch
   bool writes = false;
-  bool apart = false;  ///< a result, or read at any place: it does not go with the elements
+  bool apart = false;  ///< read at any place: it does not go with the elements
 };
 
 /// A node that can be fused.
@@ -55,7 +55,7 @@ struct Piece {
   Space space;
   std::vector<std::int64_t> gone;  ///< by dimension of the space: 1 if results have one element for all of it
   std::vector<Operand> operands;   ///< elements, results, inputs, captured tensors
-  bool pointwise() const { return !meaning->function.empty(); }
+  bool pointwise() const { return !meaning->rows; }
 };
 
 std::int64_t count(const Space& space) {
@@ -162,7 +162,7 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
     Operand o{.node = number, .use = static_cast<int>(u), .view = {use.buffer, use.byte_offset, use.dtype, {}}, .first = use.byte_offset};
     o.last = use.byte_offset + use.bytes;
     o.writes = use.access != Argument::Kind::input;
-    o.apart = u >= inputs || (u >= elements && u < results);
+    o.apart = u >= inputs;
     if (u < inputs) strides.push_back(strides_over(use, m, u >= elements && u < results));
     p.operands.push_back(std::move(o));
   }
@@ -262,7 +262,7 @@ class Emission {
 struct Group {
   std::vector<int> nodes;
   Space space;
-  int anchor = -1;  ///< the node of them that is not pointwise; -1: none
+  std::vector<int> rows;  ///< those of the nodes that are not pointwise
 };
 
 class Fuser {
@@ -283,7 +283,7 @@ class Fuser {
         if (auto refused = refused_.find(i); refused != refused_.end()) p.reset(), why_[static_cast<std::size_t>(i)] = refused->second;
         if (!p) continue;
         groups_[i].space = p->space;
-        if (!p->pointwise()) groups_[i].anchor = i;
+        if (!p->pointwise()) groups_[i].rows = {i};
         join(i);
       }
       const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
@@ -320,16 +320,18 @@ class Fuser {
   std::string merge(int first, int second) {
     Group &a = groups_.at(first), &b = groups_.at(second);
     if (a.nodes.size() + b.nodes.size() > kMostNodes) return fmt::format("a launch has at most {} nodes", kMostNodes);
-    if (a.anchor >= 0 && b.anchor >= 0) return "it and the nodes that it has a tensor in common with have a reduction each, and a launch has one";
     const std::optional<Space> space = common_space(a.space, b.space);
     if (!space) return "the elements are other ones than those of the nodes whose results it reads";
+    if (std::string why = rows_differ(a, b, *space); !why.empty()) return why;
     bool shares = false;
     for (int x : a.nodes)
       for (int y : b.nodes)
         if (std::string why = conflict(x, y, *space, shares); !why.empty()) return why;
     if (!shares) return "no node that can be fused has a view in common with it";
     if (has_way_around(first, second)) return "another node must come between it and the nodes that it has a tensor in common with";
-    Group made{a.nodes, *space, std::max(a.anchor, b.anchor)};
+    Group made{a.nodes, *space, a.rows};
+    made.rows.insert(made.rows.end(), b.rows.begin(), b.rows.end());
+    std::sort(made.rows.begin(), made.rows.end());
     made.nodes.insert(made.nodes.end(), b.nodes.begin(), b.nodes.end());
     std::sort(made.nodes.begin(), made.nodes.end());
     if (std::string why = too_large(made); !why.empty()) return why;
@@ -337,6 +339,20 @@ class Fuser {
     groups_.erase(second);
     groups_[first] = std::move(made);
     return {};
+  }
+
+  std::vector<std::int64_t> gone_over(int node, const Space& space) const { return flags_over(piece(node).gone, piece(node).space, space); }
+
+  /// Why reductions of both groups cannot be one launch; empty if they can.
+  std::string rows_differ(const Group& a, const Group& b, const Space& space) const {
+    if (a.rows.empty() || b.rows.empty()) return {};
+    const RowsMeaning &x = *piece(a.rows[0]).meaning->rows, &y = *piece(b.rows[0]).meaning->rows;
+    if (x.reduces_alone || y.reduces_alone || x.accumulator != y.accumulator) return "it and the nodes that it has a tensor in common with reduce by different accumulators";
+    if (gone_over(a.rows[0], space) != gone_over(b.rows[0], space)) return "it and the nodes that it has a tensor in common with reduce other dimensions";
+    std::size_t totals = 0;
+    for (const Group* group : {&a, &b})
+      for (int node : group->rows) totals += piece(node).meaning->rows->totals.size();
+    return totals > kMostTotals ? fmt::format("a launch has at most {} totals", kMostTotals) : "";
   }
 
   /// Why two nodes cannot be one launch because of memory that both use. Sets `shares` if they have a view in common.
@@ -402,13 +418,13 @@ class Fuser {
           ++captured;
         } else if (!is_inside(o, group)) {
           views.insert(over(o.view, p.space, group.space));
-          if (o.writes && group.anchor >= 0 && !piece(group.anchor).meaning->stores_elements)
+          if (o.writes && p.pointwise() && !group.rows.empty() && piece(group.rows[0]).meaning->rows->reduces_alone)
             return "a reduction of it would have to store what it reduces, which another node reads";
         }
       }
-      if (group.anchor >= 0 && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
+      if (!group.rows.empty() && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
     }
-    const std::size_t most = group.anchor < 0 ? kMostOperands : static_cast<std::size_t>(piece(group.anchor).meaning->most_tensors);
+    const std::size_t most = group.rows.empty() ? kMostOperands : static_cast<std::size_t>(piece(group.rows[0]).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
     if (views.size() + captured > most) return fmt::format("its launch would have more than {} tensors", most);
     return {};
@@ -437,7 +453,8 @@ class Fuser {
   /// A launch of a group before it is made.
   struct Built {
     std::vector<Operand> elements, results, inputs, captured;  ///< all but captured ones with views over the group's space
-    ExprFunction before, after;
+    ExprFunction function;                                     ///< of a pointwise group
+    RowsMeaning rows;                                          ///< of another
   };
 
   /// nullopt if a reduction's launch cannot be made, which is then not to be fused.
@@ -449,8 +466,8 @@ class Fuser {
       std::optional<FusedStep> fused;
       std::string why;
       if (group.nodes.size() > 1) fused = emit(group, why);
-      if (!why.empty() && group.anchor >= 0) {
-        refused_[group.anchor] = why;
+      if (!why.empty() && !group.rows.empty()) {
+        refused_[group.rows.back()] = why;
         return std::nullopt;
       }
       if (fused) {
@@ -502,19 +519,35 @@ class Fuser {
   /// The group's functions, and the tensors that it reads and writes; nullopt, with a reason, if a value cannot be passed on.
   std::optional<Built> build(const Group& group, std::string& why) {
     std::optional<Built> built = build(group, 0, why);
-    // The values of the anchor's elements are inputs behind all others, whose number is known now.
-    if (built && group.anchor >= 0) built = build(group, static_cast<int>(built->inputs.size()), why);
+    // Totals are inputs of functions behind all tensors, whose number is known now.
+    if (built && !group.rows.empty()) built = build(group, static_cast<int>(built->inputs.size()), why);
     return built;
   }
 
-  std::optional<Built> build(const Group& group, int first_value, std::string& why) {
+  /// Tensors that a launch writes, one for each view, and the last values that they get.
+  struct Stores {
+    std::vector<Operand> operands;
+    std::vector<Expr> values;
+    std::map<View, std::size_t> place;
+    void put(Operand o, const Expr& value) {
+      auto [found, fresh] = place.try_emplace(o.view, operands.size());
+      if (fresh)
+        operands.push_back(std::move(o)), values.push_back(value);
+      else
+        values[found->second] = value;
+    }
+  };
+
+  /// first_total: index of the first total among the inputs of functions.
+  std::optional<Built> build(const Group& group, int first_total, std::string& why) {
     Built built;
-    std::map<View, Expr> values;          // what the memory of a view holds at this point
-    std::map<View, std::size_t> writers;  // index of the element output that holds the last value of a view
-    std::vector<Expr> stores, before;
+    std::map<View, Expr> values;  // what the memory of a view holds at this point
+    Stores elements, results;
     std::vector<DType> input_dtypes;
     std::vector<ExprFunction> kept;  // params are identified by addresses in them
     std::map<std::pair<DType, double>, Expr> params;
+    std::vector<Expr> totals;
+    const DType accumulator = group.rows.empty() ? DType::f32 : piece(group.rows[0]).meaning->rows->accumulator;
     for (int node : group.nodes) {
       const Piece& p = piece(node);
       const Meaning& m = *p.meaning;
@@ -535,8 +568,7 @@ class Fuser {
         }
         inputs.push_back(found->second);
       }
-      for (int k = 0; k < m.results; ++k) built.results.push_back(operand(m.elements + k));
-      std::vector<Expr> elements;
+      std::vector<Expr> of_elements, of_results;
       if (p.pointwise()) {
         std::vector<Tensor> captured;
         for (auto k = static_cast<std::size_t>(m.elements + m.results + m.inputs); k < p.operands.size(); ++k) {
@@ -544,45 +576,52 @@ class Fuser {
           built.captured.push_back(p.operands[k]);
         }
         kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
-        elements = outputs_of(kept.back(), inputs, params);
+        of_elements = outputs_of(kept.back(), inputs, params);
       } else {
-        for (std::size_t k = 0; k < inputs.size(); ++k) before.push_back(cast(inputs[k], m.input_values[k]));
-        for (int k = 0; k < m.elements; ++k) elements.push_back(expr_input(first_value + k, m.element_values[static_cast<std::size_t>(k)]));
+        const RowsMeaning& rows = *m.rows;
+        const auto own = static_cast<int>(totals.size()), count = static_cast<int>(rows.totals.size());
+        for (int t = 0; t < kMostTotals; ++t)
+          inputs.push_back(t < count ? expr_input(first_total + own + t, accumulator) : expr_constant(accumulator, 0));
+        inputs.push_back(expr_input(first_total + kMostTotals, accumulator));
+        for (const ExprFunction& f : rows.totals) totals.push_back(outputs_of(f, inputs, params)[0]);
+        built.rows.ops.insert(built.rows.ops.end(), rows.ops.begin(), rows.ops.end());
+        if (!rows.elements.empty()) of_elements = outputs_of(rows.elements, inputs, params);
+        if (!rows.results.empty()) of_results = outputs_of(rows.results, inputs, params);
       }
-      for (int k = 0; k < m.elements; ++k) {
+      for (int k = 0; k < m.elements + m.results; ++k) {
         Operand o = operand(k);
-        const std::optional<Expr> value = stored(elements[static_cast<std::size_t>(k)], o.view.dtype);
+        const std::optional<Expr> value = stored(k < m.elements ? of_elements[static_cast<std::size_t>(k)] : of_results[static_cast<std::size_t>(k - m.elements)], o.view.dtype);
         if (!value) {
           why = "a store rounds f64 to 16 bits at once, which no function of values does";
           return std::nullopt;
         }
         values.insert_or_assign(o.view, *value);
-        auto [place, fresh] = writers.try_emplace(o.view, built.elements.size());
-        if (fresh) {
-          built.elements.push_back(std::move(o));
-          stores.push_back(*value);
-        } else {
-          stores[place->second] = *value;
-        }
+        (k < m.elements ? elements : results).put(std::move(o), *value);
       }
     }
     // Values that the group's nodes alone read are not stored.
-    std::vector<Expr> seen;
-    std::vector<Operand> elements;
-    for (std::size_t k = 0; k < stores.size(); ++k)
-      if (!is_inside(built.elements[k], group)) seen.push_back(stores[k]), elements.push_back(built.elements[k]);
-    built.elements = std::move(elements);
-    if (seen.empty() && built.results.empty()) {
+    auto seen = [&](const Stores& stores, std::vector<Operand>& operands) {
+      std::vector<Expr> exprs;
+      for (std::size_t k = 0; k < stores.values.size(); ++k)
+        if (!is_inside(stores.operands[k], group)) exprs.push_back(stores.values[k]), operands.push_back(stores.operands[k]);
+      return exprs;
+    };
+    const std::vector<Expr> element_values = seen(elements, built.elements), result_values = seen(results, built.results);
+    if (element_values.empty() && result_values.empty()) {
       why = "no node reads its results";
       return std::nullopt;
     }
-    if (group.anchor >= 0) {
-      if (first_value == 0) return built;
-      built.before = ExprFunction(input_dtypes, before);
-      const Meaning& m = *piece(group.anchor).meaning;
-      input_dtypes.insert(input_dtypes.end(), m.element_values.begin(), m.element_values.end());
+    if (group.rows.empty()) {
+      built.function = ExprFunction(input_dtypes, element_values);
+      return built;
     }
-    if (!seen.empty()) built.after = ExprFunction(input_dtypes, seen);
+    if (first_total == 0) return built;
+    input_dtypes.resize(input_dtypes.size() + kMostTotals + 1, accumulator);
+    built.rows.accumulator = accumulator;
+    built.rows.reduces_alone = piece(group.rows[0]).meaning->rows->reduces_alone;
+    for (const Expr& value : totals) built.rows.totals.emplace_back(input_dtypes, std::span(&value, 1));
+    if (!element_values.empty()) built.rows.elements = ExprFunction(input_dtypes, element_values);
+    if (!result_values.empty()) built.rows.results = ExprFunction(input_dtypes, result_values);
     return built;
   }
 
@@ -613,9 +652,8 @@ class Fuser {
     if (!built) return std::nullopt;
     std::vector<bool> gone(group.space.sizes.size());
     Dims dims;
-    if (group.anchor >= 0) {
-      const Piece& anchor = piece(group.anchor);
-      std::vector<std::int64_t> flags = flags_over(anchor.gone, anchor.space, group.space);
+    if (!group.rows.empty()) {
+      const std::vector<std::int64_t> flags = gone_over(group.rows[0], group.space);
       for (std::size_t d = 0; d < flags.size(); ++d)
         if (flags[d] != 0) gone[d] = true, dims.push_back(static_cast<std::int64_t>(d));
     }
@@ -624,9 +662,9 @@ class Fuser {
     for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));
     for (const Operand& o : built->inputs) inputs.push_back(emission().tensor(o.view, group.space));
     FusedStep step{.work = {}, .nodes = group.nodes, .addresses = {}};
-    const Meaning& leader = *piece(group.anchor < 0 ? group.nodes.front() : group.anchor).meaning;
+    const Meaning& leader = *piece(group.rows.empty() ? group.nodes.front() : group.rows.front()).meaning;
     try {
-      leader.launch(leader, {elements, results, inputs, built->before, built->after, dims, emission().stream()});
+      leader.launch({elements, results, inputs, built->function, built->rows, dims, emission().stream()});
       step.work = emission().take();
     } catch (const Error& e) {
       emission().drop();
@@ -636,8 +674,8 @@ class Fuser {
     }
     for (const auto* list : {&built->elements, &built->results, &built->inputs})
       for (const Operand& o : *list) step.addresses.emplace_back(o.node, o.use);
-    if (!built->after.empty())
-      for (const Tensor& t : built->after.body()->tensors) {
+    if (!built->function.empty())
+      for (const Tensor& t : built->function.body()->tensors) {
         const auto from = std::find_if(built->captured.begin(), built->captured.end(), [&](const Operand& o) {
           return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
         });

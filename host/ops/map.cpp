@@ -232,8 +232,8 @@ std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& f, std::spa
   meaning->function = ExprFunction(std::move(body));
   meaning->elements = outputs, meaning->inputs = inputs;
   meaning->sizes = sizes;
-  meaning->launch = [](const Meaning&, const Meaning::Call& call) {
-    const ExprFunction& of = call.after;
+  meaning->launch = [](const Meaning::Call& call) {
+    const ExprFunction& of = call.function;
     const Checked c = validate(call.elements, of, call.inputs);
     const auto l = arrange({call.elements.begin(), call.elements.end()}, {call.inputs.begin(), call.inputs.end()}, c.sizes, of);
     if (!fits(l, *of.body())) throw Error(ErrorCode::not_supported, "map", "a launch must have at most 64 arguments and 1024 bytes of them, got more");

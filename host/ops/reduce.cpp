@@ -4,6 +4,7 @@
 #include "common/reductions.h"
 #include "encode/meaning.hpp"
 #include "ops/reduce_plan.hpp"
+#include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
@@ -27,7 +28,6 @@ struct Reduction {
   std::int64_t n = 1, m = 1;          ///< number of results, and of elements of each
   DType dtype = DType::f32;           ///< of the result
   std::vector<Dims> positions;        ///< strides of the function's positions over `sizes`
-  ExprFunction after;                 ///< the caller's
 };
 
 // validate ----------------------------------------------------------------------------------------------------------
@@ -419,24 +419,21 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   launch(stage, r, partials.defined() ? std::string_view() : options.implementation, stream);
 }
 
-/// What `more` of a reduction's meaning holds.
-struct Meant {
-  Reduce op;
-  ExprFunction function, after;
-};
-
+/// As a function of rows of one total, if it has an accumulator that these have.
 std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r) {
-  auto meaning = std::make_shared<Meaning>();
-  meaning->results = 1, meaning->inputs = static_cast<int>(s.inputs.size());
-  meaning->sizes = r.sizes, meaning->gone = r.gone;
-  meaning->input_values = s.function->body()->inputs;
-  meaning->most_tensors = 1 + kMaxReduceInputs;
-  meaning->more = std::make_shared<Meant>(Meant{r.op, *s.function, r.after});
-  meaning->launch = [](const Meaning& self, const Meaning::Call& call) {
-    const Meant& meant = *static_cast<const Meant*>(self.more.get());
-    reduce_out(call.results[0], meant.op, compose(meant.function, call.before), call.inputs, {.dims = call.dims, .keepdim = true, .after = meant.after}, call.stream);
-  };
-  return meaning;
+  auto rows = std::make_shared<RowsMeaning>();
+  rows->accumulator = r.accumulator;
+  rows->reduces_alone = !is_floating(r.accumulator) || r.op == Reduce::any || r.op == Reduce::all;
+  rows->ops = {static_cast<int>(r.op == Reduce::mean ? Reduce::sum : r.op)};
+  std::vector<DType> dtypes = s.function->body()->inputs;
+  std::vector<Expr> inputs;
+  for (DType d : dtypes) inputs.push_back(expr_input(static_cast<int>(inputs.size()), d));
+  const Expr total = expr_input(static_cast<int>(dtypes.size()), r.accumulator);
+  dtypes.resize(dtypes.size() + kMostTotals + 1, r.accumulator);
+  const Expr value = rows->reduces_alone ? applied(*s.function, inputs)[0] : cast(applied(*s.function, inputs)[0], r.accumulator);
+  rows->totals.emplace_back(dtypes, std::span(&value, 1));
+  rows->results = ExprFunction(dtypes, applied(*s.after, std::span(&total, 1)));
+  return rows_meaning(std::move(rows), 0, 1, static_cast<int>(s.inputs.size()), r.sizes, r.gone);
 }
 
 }  // namespace
@@ -445,7 +442,6 @@ std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r) {
 Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
   detail::OpName named("reduce");
   detail::Reduction r = detail::validate(nullptr, op, f, inputs, options);
-  r.after = options.after;
   Stream stream = detail::resolve_stream(given, *r.runtime, "reduce");
   Tensor out = empty(r.result, {.dtype = r.dtype, .device = stream.device()}, stream);
   detail::run(out, f, inputs, r, options, stream);
@@ -455,7 +451,6 @@ Tensor reduce(Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, 
 void reduce_out(const Tensor& out, Reduce op, const ExprFunction& f, std::span<const Tensor> inputs, const ReduceOptions& options, const Stream& given) {
   detail::OpName named("reduce_out");
   detail::Reduction r = detail::validate(&out, op, f, inputs, options);
-  r.after = options.after;
   detail::run(out, f, inputs, r, options, detail::resolve_stream(given, *r.runtime, "reduce"));
 }
 

@@ -312,52 +312,13 @@ bool vectors_are_aligned(const Launch& l, const Checked& c, int element_count) {
   return true;
 }
 
-/// The function of rows of other inputs, with other elements.
-RowFunction fused_rows(const RowBody& body, const Meaning::Call& call) {
-  std::vector<DType> dtypes;
-  std::vector<Expr> inputs;
-  for (const Tensor& t : call.inputs) dtypes.push_back(compute_dtype(t.dtype(), "rowwise"));
-  for (DType d : dtypes) inputs.push_back(expr_input(static_cast<int>(inputs.size()), d));
-  Row row(dtypes);
-  const Expr size = row.size();
-  if (size.dtype() != body.accumulator)
-    refuse(ErrorCode::not_supported, fmt::format("totals must be {} as before, got tensors for which they are {}", name(body.accumulator), name(size.dtype())));
-  std::vector<Expr> known = applied(call.before, inputs);
-  const std::size_t first_total = known.size();
-  known.resize(first_total + kMaxTotals, expr_constant(body.accumulator, 0));
-  known.push_back(size);
-  for (std::size_t i = 0; i < body.ops.size(); ++i) {
-    const Expr value = applied(body.totals[i], known)[0];
-    switch (body.ops[i]) {
-      case Reduce::sum: known[first_total + i] = row.sum(value); break;
-      case Reduce::prod: known[first_total + i] = row.prod(value); break;
-      case Reduce::amin: known[first_total + i] = row.min(value); break;
-      case Reduce::amax: known[first_total + i] = row.max(value); break;
-      default: refuse(ErrorCode::not_supported, "a total must be a sum, a product, a minimum or a maximum, got another one");
-    }
-  }
-  if (!body.results.empty())
-    for (const Expr& result : applied(body.results, known)) row.result(result);
-  std::vector<Expr> values = inputs, elements;
-  if (!body.elements.empty())
-    for (const Expr& value : applied(body.elements, known)) values.push_back(value);
-  if (!call.after.empty()) elements = applied(call.after, values);
-  return RowFunction(row, elements);
-}
-
-void launch_fused(const Meaning& meaning, const Meaning::Call& call);
-
 std::shared_ptr<const Meaning> meaning_of(const RowFunction& f, const Checked& c) {
-  auto meaning = std::make_shared<Meaning>();
-  meaning->elements = f.element_count(), meaning->results = f.result_count(), meaning->inputs = f.input_count();
-  meaning->sizes = c.sizes, meaning->gone = c.gone;
-  meaning->input_values = f.body()->inputs;
-  for (int k = 0; k < f.element_count(); ++k) meaning->element_values.push_back(f.body()->elements.output_dtype(k));
-  meaning->stores_elements = true;
-  meaning->most_tensors = kMaxRowwiseOperands;
-  meaning->more = f.body();
-  meaning->launch = launch_fused;
-  return meaning;
+  const RowBody& body = *f.body();
+  auto rows = std::make_shared<RowsMeaning>();
+  rows->accumulator = body.accumulator;
+  for (Reduce op : body.ops) rows->ops.push_back(static_cast<int>(op));
+  rows->totals = body.totals, rows->elements = body.elements, rows->results = body.results;
+  return rows_meaning(std::move(rows), f.element_count(), f.result_count(), f.input_count(), c.sizes, c.gone);
 }
 
 void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string_view implementation, const Stream& stream) {
@@ -537,9 +498,59 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
     if (!targets[i].shares_storage(outputs[i])) copy_(outputs[i], targets[i], {}, stream);
 }
 
-/// One launch by the same kernels: a composed one has other totals' launches.
-void launch_fused(const Meaning& meaning, const Meaning::Call& call) {
-  const RowFunction f = fused_rows(*static_cast<const RowBody*>(meaning.more.get()), call);
+/// The function of rows; its inputs are tensors of these dtypes.
+RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) {
+  Row row(dtypes);
+  std::vector<Expr> known;
+  for (DType d : dtypes) known.push_back(expr_input(static_cast<int>(known.size()), d));
+  if (row.size().dtype() != rows.accumulator)
+    refuse(ErrorCode::not_supported, fmt::format("totals must be {} as before, got tensors for which they are {}", name(rows.accumulator), name(row.size().dtype())));
+  known.resize(known.size() + kMaxTotals, expr_constant(rows.accumulator, 0));
+  known.push_back(row.size());
+  for (std::size_t i = 0; i < rows.ops.size(); ++i) {
+    const Expr value = applied(rows.totals[i], known)[0];
+    Expr& total = known[dtypes.size() + i];
+    switch (static_cast<Reduce>(rows.ops[i])) {
+      case Reduce::sum: total = row.sum(value); break;
+      case Reduce::prod: total = row.prod(value); break;
+      case Reduce::amin: total = row.min(value); break;
+      case Reduce::amax: total = row.max(value); break;
+      default: refuse(ErrorCode::not_supported, "a total must be a sum, a product, a minimum or a maximum, got another one");
+    }
+  }
+  if (!rows.results.empty())
+    for (const Expr& result : applied(rows.results, known)) row.result(result);
+  return RowFunction(row, rows.elements.empty() ? std::vector<Expr>() : applied(rows.elements, known));
+}
+
+/// The result as a function of the total; nullopt if it is a function of something else, too.
+std::optional<ExprFunction> of_total_alone(const RowsMeaning& rows, std::size_t inputs) {
+  for (const ExprStep& s : rows.results.body()->steps)
+    for (int o : s.operands)
+      if (const ExprStep& from = rows.results.body()->steps[static_cast<std::size_t>(o)]; from.op == ExprOp::input && static_cast<std::size_t>(from.index) != inputs)
+        return std::nullopt;
+  std::vector<Expr> given;
+  for (DType d : rows.results.body()->inputs) given.push_back(given.size() == inputs ? expr_input(0, rows.accumulator) : expr_constant(d, 0));
+  const std::vector<Expr> after = applied(rows.results, given);
+  return ExprFunction(std::span(&rows.accumulator, 1), after);
+}
+
+/// One launch of rows, or, for one result of one total, of a reduction, which has kernels for other layouts, too.
+void launch_fused(const Meaning::Call& call) {
+  const RowsMeaning& rows = call.rows;
+  std::vector<DType> dtypes;
+  std::vector<Expr> inputs;
+  for (const Tensor& t : call.inputs) dtypes.push_back(compute_dtype(t.dtype(), "rowwise"));
+  if (call.elements.empty() && call.results.size() == 1 && rows.ops.size() == 1)
+    if (const std::optional<ExprFunction> after = of_total_alone(rows, dtypes.size())) {
+      for (DType d : rows.totals[0].body()->inputs)
+        inputs.push_back(inputs.size() < dtypes.size() ? expr_input(static_cast<int>(inputs.size()), d) : expr_constant(d, 0));
+      const std::vector<Expr> value = applied(rows.totals[0], inputs);
+      reduce_out(call.results[0], static_cast<Reduce>(rows.ops[0]), ExprFunction(dtypes, value), call.inputs, {.dims = call.dims, .keepdim = true, .after = *after},
+                 call.stream);
+      return;
+    }
+  const RowFunction f = function_of(rows, dtypes);
   std::vector<Tensor> outputs(call.elements.begin(), call.elements.end());
   outputs.insert(outputs.end(), call.results.begin(), call.results.end());
   const RowwiseOptions options{.dims = call.dims, .dtype = {}};
@@ -547,6 +558,18 @@ void launch_fused(const Meaning& meaning, const Meaning::Call& call) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Meaning> rows_meaning(std::shared_ptr<const RowsMeaning> rows, int elements, int results, int inputs, const Dims& sizes,
+                                            const std::array<bool, kMaxRank>& gone) {
+  static_assert(kMostTotals == kMaxTotals);
+  auto meaning = std::make_shared<Meaning>();
+  meaning->elements = elements, meaning->results = results, meaning->inputs = inputs;
+  meaning->sizes = sizes, meaning->gone = gone;
+  meaning->most_tensors = rows->reduces_alone ? 1 + kMaxReduceInputs : kMaxRowwiseOperands;
+  meaning->rows = std::move(rows);
+  meaning->launch = launch_fused;
+  return meaning;
+}
 
 Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
   return *validate(outputs, f, inputs, options).runtime;

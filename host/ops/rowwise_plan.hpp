@@ -68,6 +68,12 @@ struct RowwiseProblem {
   std::uint8_t unused[7] = {};
 };
 
+struct Meaning;
+struct RowsMeaning;
+/// What a launch of rows, or a reduction, computes, with that many operands of each kind.
+std::shared_ptr<const Meaning> rows_meaning(std::shared_ptr<const RowsMeaning> rows, int elements, int results, int inputs, const Dims& sizes,
+                                            const std::array<bool, kMaxRank>& gone);
+
 /// Pure function; the caller adds the printed functions to the plan. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& problem, std::string_view forced = {});
 
