@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/report.hpp"
 
+#include "graph/html.hpp"
 #include "graph/number_type.hpp"
 
 #include <fmt/format.h>
@@ -63,10 +64,16 @@ std::string json_dump(const GraphState& state) {
     if (b.segment >= 0) row["segment"] = b.segment, row["offset"] = b.offset;
     root["buffers"].push_back(std::move(row));
   }
+  if (!report.groups.empty()) {
+    root["groups"] = nlohmann::json::array();
+    for (const GraphReport::Group& g : report.groups) root["groups"].push_back({{"form", g.form}, {"kernel", g.kernel}, {"nodes", g.nodes}});
+  }
   root["nodes"] = nlohmann::json::array();
   for (const GraphNode& node : describe_nodes(state)) {
     nlohmann::json row{{"id", node.id}, {"kind", name(node.kind)}, {"op", node.op}, {"stream", node.stream}, {"dependencies", node.dependencies}};
     row["flops"] = node.cost.flops, row["bytes"] = node.cost.bytes;
+    if (node.measured_us > 0) row["measured_us"] = node.measured_us;
+    if (!node.why.empty()) row["why"] = node.why;
     if (!node.plan.empty()) row["plan"] = node.plan;
     if (!node.kernel.empty()) {
       row["kernel"] = node.kernel;
@@ -174,6 +181,7 @@ GraphNode describe_node(const GraphState& state, int id) {
   if (work.labels) node.labels = *work.labels;
   node.cost = work.cost;
   node.plan = work.plan.str();
+  if (!state.measured.empty()) node.measured_us = state.measured[static_cast<std::size_t>(id)];
   std::vector<std::string> names = argument_names(work);
   if (!work.kernel) {
     for (std::size_t u = 0; u < work.uses.size(); ++u) node.arguments.push_back(tensor_argument(work.uses[u], names[u]));
@@ -229,5 +237,11 @@ GraphReport describe(const GraphState& state) {
   return report;
 }
 
-std::string dump(const GraphState& state, GraphDump format) { return format == GraphDump::json ? json_dump(state) : dot_dump(state); }
+std::string dump(const GraphState& state, GraphDump format) {
+  switch (format) {
+    case GraphDump::json: return json_dump(state);
+    case GraphDump::html: return html_dump({state.runtime().device().facts.name, describe_nodes(state), describe(state)});
+    default: return dot_dump(state);
+  }
+}
 }}}  // namespace clutch::v0::detail

@@ -3,6 +3,7 @@
 
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
+#include "graph/measure.hpp"
 #include "graph/number_type.hpp"
 #include "runtime/host_task.hpp"
 #include "runtime/last_launch.hpp"
@@ -255,16 +256,16 @@ void GraphState::note_uses(const std::shared_ptr<StreamImpl>& stream) {
   for (int s = 0; s < arena->segments(); ++s) arena->segment(s)->used_on(stream, true, "Graph::replay");
 }
 
-void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& given) {
-  Stream stream = resolve_stream(given, runtime_, "Graph::replay");
-  if (illegal_on(*stream.impl(), "Graph::replay")) return;
-  stream.impl()->check("Graph::replay");
-  const ProfiledOp profile("Graph::replay");
+void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& given, const char* call, std::vector<double>* times) {
+  Stream stream = resolve_stream(given, runtime_, call);
+  if (illegal_on(*stream.impl(), call)) return;
+  stream.impl()->check(call);
+  const ProfiledOp profile(call);
   if (profiled() != 0) [[unlikely]]
     note_labels();
   if (!instantiated_) instantiate();
-  std::vector<Move> moves = moves_of(rebindings, "Graph::replay");
-  check_overlaps(moves, "Graph::replay");
+  std::vector<Move> moves = moves_of(rebindings, call);
+  check_overlaps(moves, call);
   std::vector<std::pair<int, int>> moved;
   for (const Move& m : moves) moved.emplace_back(m.node, m.use);
   // Uses that the last replay alone rebound return to their base, unless this replay rebinds them too.
@@ -277,7 +278,7 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   follow(*stream.impl());
   note_uses(stream.impl());  // before the first command that uses the memory, because a later one may fail
   upload_tables(*stream.impl());
-  for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
+  for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, call);
   stream.impl()->next_ticket();
   struct Replayed {  // also after a command failed, because those before it run
     GraphState& state;
@@ -285,7 +286,9 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
     ~Replayed() { state.replayed_on(stream); }
   } replayed{*this, *stream.impl()};
   // Only the queue tells the times of each node; command buffers have one event for many.
-  if ((profiled() & kProfileGraphNodes) != 0 && is_own_backend(backend_name_)) [[unlikely]]
+  if (times != nullptr)
+    measure_nodes(*this, stream, *times);
+  else if ((profiled() & kProfileGraphNodes) != 0 && is_own_backend(backend_name_)) [[unlikely]]
     enqueue(nodes, stream.impl());
   else
     backend_->replay(GraphProgram(*this), stream);
