@@ -40,14 +40,15 @@ padding:4px 8px;border-bottom:1px solid var(--line);cursor:pointer;list-style:no
 .chip{display:inline-block;border:1px solid var(--line);border-radius:9px;padding:0 7px;margin:0 4px 2px 0;font-size:12px;overflow-wrap:anywhere}
 .inside{padding:6px 8px 12px 30px;border-bottom:1px solid var(--line)}
 .inside p{margin:4px 0;font-size:13px;overflow-wrap:anywhere}.inside a{color:inherit}
-.inside td,.inside th{text-align:left;font-size:13px}
+.inside td,.inside th{text-align:left;font-size:13px;white-space:normal}
+.inside td:first-child,.inside th:first-child{overflow-wrap:normal;white-space:nowrap}.inside td:nth-child(3){overflow-wrap:anywhere}
 .group{border:2px solid;border-radius:8px;margin:8px 0;overflow:hidden}
 .group header{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;padding:6px 8px;background:var(--panel)}
 .group header span:last-child{margin-left:auto}
 .group .node:last-child summary{border-bottom:0}
 @media(max-width:900px){
 .node summary{grid-template-columns:3.4em 1fr auto;gap:1px 8px}
-.node .kernel,.node .result,.node .labels,.node .why{grid-column:2/-1}
+.node .kernel{grid-column:2}.node .result{grid-column:3;text-align:right}.node .labels,.node .why{grid-column:2/-1}
 .node .time{grid-column:3;grid-row:1}.inside{padding-left:8px}}
 )";
 
@@ -69,6 +70,12 @@ std::string result_text(const GraphNode& node) {
   for (const GraphArgument& a : node.arguments)
     if (a.buffer >= 0 && a.kind != Argument::Kind::input) return fmt::format("{} {}", name(a.dtype), to_string(a.sizes));
   return {};
+}
+
+/// Structs are long in hexadecimal.
+std::string short_value(const std::string& value) {
+  constexpr std::size_t kMost = 40, kBegin = 24;
+  return value.size() <= kMost ? value : fmt::format("{}… ({} bytes)", value.substr(0, kBegin), value.size() / 2);
 }
 
 class Page {
@@ -124,9 +131,9 @@ class Page {
     if (!report_.groups.empty()) add(page_fact("launches", fmt::format("{}", nodes_.size() - grouped + report_.groups.size())));
     if (report_.native_nodes > 0) add(page_fact("in command buffers", fmt::format("{} nodes in {}", report_.native_nodes, report_.native_parts)));
     if (streams_.size() > 1) add(page_fact("streams", fmt::format("{}", streams_.size())));
-    if (total_us_ > 0) add(page_fact("device time, node by node", duration_text(total_us_)));
+    if (total_us_ > 0) add(page_fact("time, node by node", duration_text(total_us_)));
     add(page_fact("temporaries", bytes_text(report_.temporary_bytes)));
-    add(page_fact("memory for them, the peak", bytes_text(report_.reserved_bytes)));
+    add(page_fact("their memory, the peak", bytes_text(report_.reserved_bytes)));
     add(page_fact("callers' tensors", bytes_text(report_.external_bytes)));
     if (report_.result_bytes > 0) add(page_fact("results", bytes_text(report_.result_bytes)));
     if (report_.constant_bytes > 0) add(page_fact("constants", bytes_text(report_.constant_bytes)));
@@ -177,7 +184,8 @@ class Page {
     if (ops_.size() > kPageColours.size()) add(fmt::format("<span><i style=\"background:{}\"></i>other ops</span>", kPageOther));
     add("</div>\n");
     add(fmt::format("<p class=\"note\">Arcs lead from a node to one that waits for it; those to the next node are not drawn{}.{}{}</p>\n",
-                    left_out > 0 ? fmt::format(", nor {} more", left_out) : "", lanes.size() > 1 ? " Each stream has a lane." : "",
+                    left_out > 0 ? fmt::format(", nor {} more", left_out) : "",
+                    lanes.size() > 1 ? " Each stream has a lane; below, s and a number are the stream." : "",
                     report_.groups.empty() ? "" : " Boxes are nodes that one launch runs."));
   }
 
@@ -304,7 +312,7 @@ class Page {
 
   void write_node(const GraphNode& node) {
     add(fmt::format("<details class=\"node\" id=\"n{0}\"><summary><span class=\"id\">{0}{1}</span><span><i style=\"background:{2}\"></i><b>{3}</b></span>",
-                    node.id, streams_.size() > 1 ? fmt::format(" ·{}", node.stream) : "", colour(node.op), html_text(node.op)));
+                    node.id, streams_.size() > 1 ? fmt::format(" s{}", node.stream) : "", colour(node.op), html_text(node.op)));
     add(fmt::format("<code class=\"kernel\">{}</code><span class=\"result soft\">{}</span><span class=\"labels\">",
                     node.kernel.empty() ? std::string(name(node.kind)) : html_text(node.kernel), html_text(result_text(node))));
     for (const GraphLabel& label : node.labels) add(chip(label_text(label)));
@@ -336,7 +344,7 @@ class Page {
     for (const GraphArgument& a : node.arguments) {
       add(fmt::format("<tr><td>{}</td><td>{}</td>", html_text(a.name), role_text(a.kind)));
       if (a.buffer < 0) {
-        add(fmt::format("<td>{}</td><td class=\"more\"></td><td></td></tr>", html_text(a.value)));
+        add(fmt::format("<td>{}</td><td class=\"more\"></td><td></td></tr>", html_text(short_value(a.value))));
         continue;
       }
       const auto b = static_cast<std::size_t>(a.buffer);

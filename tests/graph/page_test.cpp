@@ -108,7 +108,7 @@ TEST(GraphPages, ShowWhatWasCaptured) {
     page = graph.to_string(GraphDump::html);
     EXPECT_EQ(faults(page), "");
     EXPECT_EQ(page.find("Not measured"), std::string::npos);
-    EXPECT_NE(page.find("device time, node by node"), std::string::npos);
+    EXPECT_NE(page.find("<span>time, node by node</span>"), std::string::npos);
     EXPECT_NE(graph.to_string(GraphDump::json).find("\"measured_us\": "), std::string::npos);
     graph.replay(main);
     EXPECT_EQ(z.to_host<float>(main)[9], 30.0f / 64) << "it replays as before";
@@ -231,6 +231,7 @@ TEST(GraphPages, LargeGraphsAreCutAndSaySo) {
   EXPECT_NE(text.find("2000 more nodes are in the JSON dump alone"), std::string::npos);
   EXPECT_NE(text.find("nor 2997 more"), std::string::npos);
   EXPECT_LT(text.size(), std::size_t{8} << 20);
+  EXPECT_GT(count(text, "<details"), 3000u);
   EXPECT_EQ(faults(detail::html_dump(chain(0))), "");
   EXPECT_EQ(faults(detail::html_dump(chain(1))), "");
 }
