@@ -234,8 +234,8 @@ void Capture::upload(const StreamRef& stream, const char* op, const Tensor& dest
   constant.buffer.kind = GraphBuffer::Kind::constant;
   constant.buffer.bytes = destination.nbytes();
   constant.data = std::move(data);
+  GraphUse to = use_of(destination, Argument::Kind::output, op), from = to;  // before the constant's buffer, as it may add the destination's
   memory_.push_back(std::move(constant));
-  GraphUse to = use_of(destination, Argument::Kind::output, op), from = to;
   from.buffer = static_cast<int>(memory_.size()) - 1;
   from.byte_offset = 0;
   from.access = Argument::Kind::input;

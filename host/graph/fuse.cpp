@@ -661,7 +661,7 @@ class Fuser {
     for (const Operand& o : built->elements) elements.push_back(emission().tensor(o.view, group.space));
     for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));
     for (const Operand& o : built->inputs) inputs.push_back(emission().tensor(o.view, group.space));
-    FusedStep step{.work = {}, .nodes = group.nodes, .addresses = {}};
+    FusedStep step{.work = {}, .nodes = group.nodes, .form = group.rows.empty() ? "pointwise" : "rows", .addresses = {}};
     const Meaning& leader = *piece(group.rows.empty() ? group.nodes.front() : group.rows.front()).meaning;
     try {
       leader.launch({elements, results, inputs, built->function, built->rows, dims, emission().stream()});

@@ -12,6 +12,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 struct FusedStep {
   GraphWork work;
   std::vector<int> nodes;                      ///< in their order
+  const char* form = "";                       ///< "pointwise" or "rows"; empty of one node
   std::vector<std::pair<int, int>> addresses;  ///< for each use of `work` the node and its use that has the same address
 };
 

@@ -162,6 +162,10 @@ std::vector<int> Graph::find(std::string_view wanted) const {
 GraphReport Graph::report() const { return detail::describe(handle_->need("Graph::report")); }
 std::string Graph::to_string(GraphDump format) const { return detail::dump(handle_->need("Graph::to_string"), format); }
 
+void Graph::debug_dump(std::string_view path) const {
+  debug_dump(path, path.ends_with(".html") ? GraphDump::html : path.ends_with(".json") ? GraphDump::json : GraphDump::dot);
+}
+
 void Graph::debug_dump(std::string_view path, GraphDump format) const {
   std::string text = detail::dump(handle_->need("Graph::debug_dump"), format);
   std::ofstream out{std::string(path), std::ios::binary};
@@ -169,6 +173,8 @@ void Graph::debug_dump(std::string_view path, GraphDump format) const {
   out.close();
   if (!out) throw Error(ErrorCode::io, "Graph::debug_dump", fmt::format("the output must be a file that can be written, got {}", path));
 }
+
+std::vector<double> Graph::measure(int replays, const Stream& stream) { return handle_->need("Graph::measure").measure(replays, stream); }
 
 void Graph::update(int node, std::span<const Argument> arguments) { handle_->need("Graph::update").update(node, arguments); }
 void Graph::rebind(std::span<const Rebinding> rebindings) { handle_->need("Graph::rebind").rebind(rebindings); }

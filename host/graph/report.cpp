@@ -2,6 +2,7 @@
 #include "graph/report.hpp"
 
 #include "graph/fused_backend.hpp"
+#include "graph/html.hpp"
 #include "graph/number_type.hpp"
 
 #include <fmt/format.h>
@@ -64,10 +65,16 @@ std::string json_dump(const GraphState& state) {
     if (b.segment >= 0) row["segment"] = b.segment, row["offset"] = b.offset;
     root["buffers"].push_back(std::move(row));
   }
+  if (!report.groups.empty()) {
+    root["groups"] = nlohmann::json::array();
+    for (const GraphReport::Group& g : report.groups) root["groups"].push_back({{"form", g.form}, {"kernel", g.kernel}, {"nodes", g.nodes}});
+  }
   root["nodes"] = nlohmann::json::array();
   for (const GraphNode& node : describe_nodes(state)) {
     nlohmann::json row{{"id", node.id}, {"kind", name(node.kind)}, {"op", node.op}, {"stream", node.stream}, {"dependencies", node.dependencies}};
     row["flops"] = node.cost.flops, row["bytes"] = node.cost.bytes;
+    if (node.measured_us > 0) row["measured_us"] = node.measured_us;
+    if (!node.why.empty()) row["why"] = node.why;
     if (!node.plan.empty()) row["plan"] = node.plan;
     if (!node.kernel.empty()) {
       row["kernel"] = node.kernel;
@@ -175,6 +182,7 @@ GraphNode describe_node(const GraphState& state, int id) {
   if (work.labels) node.labels = *work.labels;
   node.cost = work.cost;
   node.plan = work.plan.str();
+  if (!state.measured.empty()) node.measured_us = state.measured[static_cast<std::size_t>(id)];
   std::vector<std::string> names = argument_names(work);
   if (!work.kernel) {
     for (std::size_t u = 0; u < work.uses.size(); ++u) node.arguments.push_back(tensor_argument(work.uses[u], names[u]));
@@ -200,6 +208,13 @@ GraphNode describe_node(const GraphState& state, int id) {
 std::vector<GraphNode> describe_nodes(const GraphState& state) {
   std::vector<GraphNode> all;
   for (int i = 0; i < static_cast<int>(state.nodes.size()); ++i) all.push_back(describe_node(state, i));
+  if (const FusedBackend* fused = state.fused_backend(); fused && fused->fused())
+    for (const FusedStep& step : fused->steps())
+      for (int node : step.nodes) {
+        const std::string& alone = fused->why_alone()[static_cast<std::size_t>(node)];
+        all[static_cast<std::size_t>(node)].why =
+            step.nodes.size() > 1 ? fmt::format("one launch ({}) with {} others", step.form, step.nodes.size() - 1) : fmt::format("a launch of its own: {}", alone);
+      }
   return all;
 }
 
@@ -208,6 +223,14 @@ GraphReport describe(const GraphState& state) {
   std::vector<std::uint64_t> segments;
   // Temporaries are where the launches have them that replay now.
   const FusedBackend* fused = state.fused_backend();
+  if (fused && fused->fused())
+    for (std::size_t s = 0; s < fused->steps().size(); ++s)
+      if (const FusedStep& step = fused->steps()[s]; step.nodes.size() > 1)
+        report.groups.push_back({step.form, fused->fused()->nodes[s].kernel->name(), step.nodes});
+  std::vector<Lifetime> lifetimes;
+  for (const GraphBuffer& buffer : state.buffers)
+    if (buffer.kind == GraphBuffer::Kind::temporary && buffer.first >= 0) lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+  for (std::uint64_t bytes : plan_memory(lifetimes, {}, 0).segments) report.unfused_bytes += bytes;
   const GraphState* replays = fused && fused->is_chosen() && fused->fused() && !fused->replays_nodes() ? fused->fused() : &state;
   for (std::size_t b = 0; b < state.buffers.size(); ++b) {
     const GraphBuffer& buffer = state.buffers[b];
@@ -235,5 +258,11 @@ GraphReport describe(const GraphState& state) {
   return report;
 }
 
-std::string dump(const GraphState& state, GraphDump format) { return format == GraphDump::json ? json_dump(state) : dot_dump(state); }
+std::string dump(const GraphState& state, GraphDump format) {
+  switch (format) {
+    case GraphDump::json: return json_dump(state);
+    case GraphDump::html: return html_dump({state.runtime().device().facts.name, describe_nodes(state), describe(state)});
+    default: return dot_dump(state);
+  }
+}
 }}}  // namespace clutch::v0::detail

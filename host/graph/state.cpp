@@ -4,6 +4,7 @@
 #include "graph/capture.hpp"
 #include "graph/dependencies.hpp"
 #include "graph/fused_backend.hpp"
+#include "graph/measure.hpp"
 #include "graph/number_type.hpp"
 #include "runtime/host_task.hpp"
 #include "runtime/last_launch.hpp"
@@ -317,16 +318,16 @@ void GraphState::note_uses(const std::shared_ptr<StreamImpl>& stream) {
   for (int s = 0; s < arena->segments(); ++s) arena->segment(s)->used_on(stream, true, "Graph::replay");
 }
 
-void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& given) {
-  Stream stream = resolve_stream(given, runtime_, "Graph::replay");
-  if (illegal_on(*stream.impl(), "Graph::replay")) return;
-  stream.impl()->check("Graph::replay");
-  const ProfiledOp profile("Graph::replay");
+void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& given, const char* call, std::vector<double>* times) {
+  Stream stream = resolve_stream(given, runtime_, call);
+  if (illegal_on(*stream.impl(), call)) return;
+  stream.impl()->check(call);
+  const ProfiledOp profile(call);
   if (profiled() != 0) [[unlikely]]
     note_labels();
   if (!instantiated_) instantiate();
-  std::vector<Move> moves = moves_of(rebindings, "Graph::replay");
-  check_overlaps(moves, "Graph::replay");
+  std::vector<Move> moves = moves_of(rebindings, call);
+  check_overlaps(moves, call);
   std::vector<std::pair<int, int>> moved;
   for (const Move& m : moves) moved.emplace_back(m.node, m.use);
   // Uses that the last replay alone rebound return to their base, unless this replay rebinds them too.
@@ -336,17 +337,22 @@ void GraphState::replay(std::span<const Rebinding> rebindings, const Stream& giv
   moved_.insert(moved_.end(), moved.begin(), moved.end());  // both lists until all are set, because a call below may fail
   apply(moves);
   moved_ = std::move(moved);
-  if (FusedBackend* fused = fused_backend(); fused && fused->replays_nodes()) place_nodes();
+  if (FusedBackend* fused = fused_backend(); times != nullptr || (fused && fused->replays_nodes())) place_nodes();
   follow(*stream.impl());
   note_uses(stream.impl());  // before the first command that uses the memory, because a later one may fail
-  for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, "Graph::replay");
+  for (const Rebinding& r : rebindings) r.bound.storage()->used_on(stream.impl(), true, call);
   stream.impl()->next_ticket();
   struct Replayed {  // also after a command failed, because those before it run
     GraphState& state;
     StreamImpl& stream;
     ~Replayed() { state.replayed_on(stream); }
   } replayed{*this, *stream.impl()};
-  replay_by_backend(stream);
+  if (times != nullptr) {
+    upload_tables(*stream.impl());
+    measure_nodes(*this, stream, *times);
+  } else {
+    replay_by_backend(stream);
+  }
   for (const GraphWork& node : nodes) last_launch().cost += node.cost;
   ++replays_;
 }

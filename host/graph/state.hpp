@@ -96,6 +96,7 @@ class GraphState {
   std::vector<GraphBuffer> buffers;
   std::shared_ptr<GraphArena> arena;
   std::vector<NamedTensor> named;  ///< of a loaded graph
+  std::vector<double> measured;    ///< microseconds of each node, by measure(); empty: not measured
   /// Events that a replay on another stream than `origin` must follow: the last replay; before the first replay, uploads of constants.
   std::vector<ClEvent> pending;
   std::uint64_t origin = 0;  ///< id of the stream of the last replay; before the first replay, of the captured stream
@@ -105,9 +106,11 @@ class GraphState {
   void finish(const std::shared_ptr<StreamImpl>& stream);
   /// Binds temporaries and prepares the backend. Errors: not_supported if the backend refuses the graph.
   void instantiate();
-  void replay(std::span<const Rebinding> rebindings, const Stream& stream);
+  void replay(std::span<const Rebinding> rebindings, const Stream& stream) { replay(rebindings, stream, "Graph::replay", nullptr); }
   /// Gives the nodes memory where the backend replays others in their place.
   void place_nodes();
+  /// Replays node by node and returns the median time of each, in microseconds. Errors: Graph::measure()'s.
+  std::vector<double> measure(int replays, const Stream& stream);
   void update(int node, std::span<const Argument> arguments);
   void rebind(std::span<const Rebinding> rebindings);
   /// Enqueues nodes on the stream's queue; the stream takes their events.
@@ -142,6 +145,8 @@ class GraphState {
   };
   /// Errors: invalid_argument for an undefined tensor; device_mismatch; invalid_dtype.
   void check_replacement(const Tensor& given, DType recorded, std::string_view op) const;
+  /// One replay; with `times`, node by node, and what each took is put there.
+  void replay(std::span<const Rebinding> rebindings, const Stream& stream, const char* call, std::vector<double>* times);
   std::vector<Move> moves_of(std::span<const Rebinding> rebindings, std::string_view op);
   void find_lifetimes();
   std::shared_ptr<StreamImpl> home() const;

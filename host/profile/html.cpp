@@ -2,7 +2,7 @@
 // A profile as one page that needs nothing else: no script, no network; for phones and wide screens.
 #include "profile/output.hpp"
 #include "profile/profile.hpp"
-#include "support/html_text.hpp"
+#include "support/html_page.hpp"
 
 #include <fmt/format.h>
 
@@ -14,42 +14,13 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-// Okabe and Ito's colours, which stay apart for the colour-blind.
-constexpr std::array kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"};
-constexpr const char* kOther = "#8a8f98";
-
 constexpr std::string_view kStyle = R"(
-:root{color-scheme:light dark;--ink:#1b1f24;--soft:#5b6470;--line:#d7dce2;--back:#fff;--panel:#f5f7f9}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#9aa4b0;--line:#3a424c;--back:#14181d;--panel:#1d232a}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:1400px;padding:16px;font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--back)}
-h1{font-size:22px;margin:4px 0 12px}h2{font-size:17px;margin:26px 0 8px}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px}
-.facts div{background:var(--panel);border-radius:6px;padding:8px 10px}
-.facts b{display:block;font-size:18px;font-weight:600}.facts span,.note{color:var(--soft);font-size:13px}
-.row{margin:6px 0}.row span{font-size:12px;color:var(--soft)}
-.row svg{display:block;width:100%;height:22px;background:var(--panel);border-radius:3px}
-.axis{display:flex;justify-content:space-between;font-size:12px;color:var(--soft)}
-.legend{display:flex;flex-wrap:wrap;gap:4px 14px;font-size:13px;margin:8px 0}
-.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
-.legend span{overflow-wrap:anywhere}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:14px}
-th,td{padding:5px 8px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
-th{color:var(--soft);font-weight:500}
 .gaps td:first-child{overflow-wrap:normal}.gaps th:last-child,.gaps td:last-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
 td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
 .plot{width:100%;max-width:560px;display:block}
 .plot text{font-size:8.5px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
 @media(max-width:560px){.plot text{font-size:11px}}
-@media(max-width:700px){.more{display:none}body{padding:10px}th,td{padding:4px 5px;font-size:13px}}
 )";
-
-std::string duration(double us) {
-  if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
-  return us >= 1e3 ? fmt::format("{:.2f} ms", us * 1e-3) : fmt::format("{:.1f} µs", us);
-}
 
 /// Small shares with a digit more.
 std::string percent(double v) { return v < 9.95 ? fmt::format("{:.1f} %", v) : fmt::format("{:.0f} %", v); }
@@ -76,10 +47,7 @@ class Page {
   }
 
   void write() {
-    out_.write(
-        fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                    "<title>clutch profile</title><style>{}</style></head><body><h1>Profile</h1>\n",
-                    kStyle));
+    out_.write(page_head("clutch profile", kStyle) + "<h1>Profile</h1>\n");
     write_facts();
     write_timeline();
     write_kernels();
@@ -92,12 +60,12 @@ class Page {
  private:
   /// The colour of a name: one of its own for those that take the device longest.
   const char* colour(std::string_view name) const {
-    for (std::size_t i = 0; i < std::min(averages_.size(), kColours.size()); ++i)
-      if (averages_[i].key == name) return kColours.at(i);
-    return kOther;
+    for (std::size_t i = 0; i < std::min(averages_.size(), kPageColours.size()); ++i)
+      if (averages_[i].key == name) return kPageColours.at(i);
+    return kPageOther;
   }
 
-  void fact(std::string_view name, const std::string& value) { out_.write(fmt::format("<div><span>{}</span><b>{}</b></div>", name, value)); }
+  void fact(std::string_view name, const std::string& value) { out_.write(page_fact(name, value)); }
 
   void write_facts() {
     const profiler::ProfileTotals totals = profile_.totals();
@@ -105,12 +73,12 @@ class Page {
     std::int64_t launches = 0;
     for (const auto& a : averages_) busy += a.device_time_total, allowed += a.roof.roof_us, launches += a.count;
     out_.write("<div class=\"facts\">");
-    fact("wall time", duration(totals.wall_us));
-    fact("device time", duration(busy));
-    if (allowed > 0) fact("time that the roof allows", duration(allowed));
+    fact("wall time", duration_text(totals.wall_us));
+    fact("device time", duration_text(busy));
+    if (allowed > 0) fact("time that the roof allows", duration_text(allowed));
     fact("commands", fmt::format("{}", launches));
     fact("events", fmt::format("{}{}", totals.events, totals.dropped > 0 ? fmt::format(" ({} dropped)", totals.dropped) : ""));
-    fact("the profiler took", duration(totals.overhead_us));
+    fact("the profiler took", duration_text(totals.overhead_us));
     out_.write("</div>\n");
     for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, html_text(device.name)));
   }
@@ -140,12 +108,12 @@ class Page {
     void flush() {
       if (!std::exchange(pending_, false)) return;
       svg_ += fmt::format("<rect x=\"{:.2f}\" width=\"{:.2f}\" y=\"1\" height=\"20\" fill=\"{}\"><title>{}</title></rect>", from_, std::max(to_ - from_, 0.4),
-                          count_ > 1 ? kOther : colour_, count_ > 1 ? fmt::format("{} short ones", count_) : text_);
+                          count_ > 1 ? kPageOther : colour_, count_ > 1 ? fmt::format("{} short ones", count_) : text_);
     }
     double begin_, scale_, from_ = 0, to_ = 0;
     bool pending_ = false;
     int count_ = 0;
-    const char* colour_ = kOther;
+    const char* colour_ = kPageOther;
     std::string text_, svg_;
   };
 
@@ -168,8 +136,8 @@ class Page {
       row->second.add(static_cast<double>(r.begin), static_cast<double>(r.end), name,
                       device                       ? colour(name)
                       : r.kind == RecordKind::sync ? "#c3c8cf"
-                                                   : kOther,
-                      duration(static_cast<double>(r.end - r.begin) * 1e-3));
+                                                   : kPageOther,
+                      duration_text(static_cast<double>(r.end - r.begin) * 1e-3));
     }
     for (auto& [key, row] : rows)
       out_.write(fmt::format(
@@ -177,11 +145,11 @@ class Page {
           key.first == 0 ? fmt::format("host, thread {}", key.second) : fmt::format("device {}, stream {}", key.first - 1, key.second), TimelineRow::kWidth,
           key.first == 0 ? "ops of a thread" : "commands of a stream", row.finish()));
     const double length = static_cast<double>(end_ - begin_) * 1e-3;
-    out_.write(fmt::format("<div class=\"axis\"><span>0</span><span>{}</span><span>{}</span></div>\n", duration(length / 2), duration(length)));
+    out_.write(fmt::format("<div class=\"axis\"><span>0</span><span>{}</span><span>{}</span></div>\n", duration_text(length / 2), duration_text(length)));
     out_.write("<div class=\"legend\">");
-    for (std::size_t i = 0; i < std::min(averages_.size(), kColours.size()); ++i)
-      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours.at(i), html_text(averages_[i].key)));
-    out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kOther));
+    for (std::size_t i = 0; i < std::min(averages_.size(), kPageColours.size()); ++i)
+      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kPageColours.at(i), html_text(averages_[i].key)));
+    out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kPageOther));
   }
 
   void write_kernels() {
@@ -196,10 +164,10 @@ class Page {
       out_.write(
           fmt::format("<tr><td>{}<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span></td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td "
                       "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
-                      html_text(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration(a.device_time_total), a.count,
-                      duration(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
+                      html_text(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration_text(a.device_time_total), a.count,
+                      duration_text(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
                       a.roof.roof_pct > 0 ? fmt::format("{} {}", percent(a.roof.roof_pct), a.roof.binding) : std::string("–"),
-                      a.roof.roof_us > 0 ? duration(a.roof.roof_us) : std::string("–")));
+                      a.roof.roof_us > 0 ? duration_text(a.roof.roof_us) : std::string("–")));
     }
     out_.write("</table></div>\n");
     if (averages_.size() > kMost) out_.write(fmt::format("<p class=\"note\">{} more names take less.</p>\n", averages_.size() - kMost));
@@ -276,7 +244,7 @@ class Page {
       auto most = std::max_element(s.for_what.begin(), s.for_what.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       constexpr std::array<std::string_view, 4> kWords{"host busy", "queue empty", "waiting for an event", "launch"};
       out_.write(fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td>{}</td></tr>\n", kWords.at(static_cast<std::size_t>(cause)),
-                             duration(s.us), s.count, duration(s.longest), most == s.for_what.end() ? "–" : html_text(most->first)));
+                             duration_text(s.us), s.count, duration_text(s.longest), most == s.for_what.end() ? "–" : html_text(most->first)));
     }
     out_.write("</table></div>\n");
   }

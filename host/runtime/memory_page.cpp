@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A snapshot of memory as one page: inline SVG and CSS, no script, no network.
 #include "runtime/memory_report.hpp"
-#include "support/html_text.hpp"
+#include "support/html_page.hpp"
 
 #include <fmt/format.h>
 
@@ -15,17 +15,10 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-// Okabe and Ito's colours, which stay apart for the colour-blind and in grey; the last is that of all other labels.
+// Okabe and Ito's colours, in an order in which they stay apart in grey, too; the last is that of all other labels.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#999999"};
 constexpr std::size_t kNamed = std::size(kColours) - 1;
 constexpr double kWidth = 1000, kHeight = 300;
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes >= 1ull << 30) return fmt::format("{:.2f} GiB", std::ldexp(static_cast<double>(bytes), -30));
-  if (bytes >= 1ull << 20) return fmt::format("{:.2f} MiB", std::ldexp(static_cast<double>(bytes), -20));
-  if (bytes >= 1ull << 10) return fmt::format("{:.1f} KiB", std::ldexp(static_cast<double>(bytes), -10));
-  return fmt::format("{} B", bytes);
-}
 
 std::string name_text(const std::string& label) { return label.empty() ? std::string("(no label)") : html_text(label); }
 
@@ -60,11 +53,11 @@ std::string peak_table(const MemoryTimeline& timeline) {
   std::string rows;
   for (std::size_t i = 0; i < timeline.labels.size() && bytes[i] > 0; ++i)
     rows += fmt::format("<tr><td><i style=\"background:{}\"></i>{}</td><td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n", kColours[std::min(i, kNamed)],
-                        name_text(timeline.labels[i]), size_text(bytes[i]), timeline.blocks_at_peak[i],
+                        name_text(timeline.labels[i]), bytes_text(bytes[i]), timeline.blocks_at_peak[i],
                         100 * static_cast<double>(bytes[i]) / static_cast<double>(std::max<std::uint64_t>(total, 1)));
   return fmt::format(
       "<h3>The peak: {}, after {} of {} allocations and frees</h3>\n<table><tr><th>label</th><th>bytes</th><th>blocks</th><th>part</th></tr>\n{}</table>\n",
-      size_text(total), timeline.peak.event, timeline.events, rows);
+      bytes_text(total), timeline.peak.event, timeline.events, rows);
 }
 
 std::string segments_svg(const MemorySnapshot& snapshot, int device, const MemoryTimeline& timeline) {
@@ -75,7 +68,7 @@ std::string segments_svg(const MemorySnapshot& snapshot, int device, const Memor
     if (segment.device != device) continue;
     rows += fmt::format(
         "<p class=\"segment\">{:#x}, {}: {} of {} in use, stream {}, pool {{{}, {}}}{}</p>\n<svg viewBox=\"0 0 {:.0f} 16\" preserveAspectRatio=\"none\">",
-        segment.address, segment.small ? "small" : "large", size_text(segment.allocated_size), size_text(segment.total_size), segment.stream,
+        segment.address, segment.small ? "small" : "large", bytes_text(segment.allocated_size), bytes_text(segment.total_size), segment.stream,
         segment.pool.first, segment.pool.second, segment.is_expandable ? ", grows" : "", kWidth);
     for (const MemoryBlock& block : segment.blocks) {
       const double scale = kWidth / static_cast<double>(std::max<std::uint64_t>(segment.total_size, 1));
@@ -84,7 +77,7 @@ std::string segments_svg(const MemorySnapshot& snapshot, int device, const Memor
       rows += fmt::format("<rect x=\"{:.2f}\" width=\"{:.2f}\" height=\"16\" class=\"{}\" fill=\"{}\"><title>{}{:#x}: {} ({} wanted), {}</title></rect>",
                           static_cast<double>(block.address - segment.address) * scale, static_cast<double>(block.size) * scale, block.state,
                           free ? "none" : kColours[found == colour.end() ? kNamed : found->second], free ? "" : name_text(block.label) + " at ", block.address,
-                          size_text(block.size), size_text(block.requested_size), block.state);
+                          bytes_text(block.size), bytes_text(block.requested_size), block.state);
     }
     rows += "</svg>\n";
   }
@@ -121,7 +114,7 @@ std::string page_of(const MemorySnapshot& snapshot) {
     for (const MemorySegment& segment : snapshot.segments)
       if (segment.device == device) reserved += segment.total_size, allocated += segment.allocated_size;
     if (reserved == 0 && timeline.events == 0) continue;
-    page += fmt::format("<h2>Device {}: {} in blocks, {} in segments</h2>\n", device, size_text(allocated), size_text(reserved));
+    page += fmt::format("<h2>Device {}: {} in blocks, {} in segments</h2>\n", device, bytes_text(allocated), bytes_text(reserved));
     if (timeline.events > 0)
       page += timeline_svg(timeline);
     else

@@ -36,7 +36,7 @@ enum class CaptureMode : std::uint8_t {
 
 struct GraphOptions {
   bool keep_graph = false;   ///< capture_end() does not instantiate; instantiate() or the first replay() does
-  std::string backend = {};  ///< "auto", "host", "native" or a registered one; empty: CLUTCH_GRAPH
+  std::string backend = {};  ///< "auto", "host", "native", "fused" or a registered one; empty: CLUTCH_GRAPH
 };
 
 struct CaptureOptions {
@@ -81,6 +81,8 @@ struct GraphNode {
   std::vector<GraphArgument> arguments;
   std::vector<int> dependencies;   ///< nodes whose results it reads or overwrites, or that an event puts before it
   std::vector<GraphLabel> labels;  ///< annotations around it, outermost first
+  std::string why;                 ///< why the backend put it into a group, or left it alone; empty: it makes no groups
+  double measured_us = 0;          ///< device time as Graph::measure() found it last; 0: not measured
 };
 
 /// Memory that a graph needs and how it replays.
@@ -94,8 +96,16 @@ struct GraphReport {
     std::uint64_t offset = 0;   ///< of a temporary, in its segment
   };
   std::vector<Buffer> buffers;
+  /// Nodes that the backend replays by one launch.
+  struct Group {
+    std::string form;        ///< what they became: "pointwise" or "rows"
+    std::string kernel;      ///< that runs them
+    std::vector<int> nodes;  ///< in capture order
+  };
+  std::vector<Group> groups;
   std::uint64_t temporary_bytes = 0;  ///< of all temporaries together
   std::uint64_t reserved_bytes = 0;   ///< of the segments that hold them: the peak
+  std::uint64_t unfused_bytes = 0;    ///< the same if each node were a launch of its own
   std::uint64_t external_bytes = 0, result_bytes = 0, constant_bytes = 0;
   std::string backend;             ///< that replays now
   std::string why;                 ///< and why it was chosen
@@ -126,7 +136,11 @@ struct GraphSaveOptions {
   bool binaries = false;  ///< the device's binaries besides the sources: the same device and driver build nothing
 };
 
-enum class GraphDump : std::uint8_t { json, dot };
+enum class GraphDump : std::uint8_t {
+  json,  ///< everything
+  dot,   ///< nodes and dependencies for Graphviz
+  html,  ///< a page for people, which needs nothing else
+};
 
 /// Input of a backend: the nodes of one instantiated graph, with fixed addresses. interop_cl.hpp gives their
 /// kernels.
@@ -147,7 +161,10 @@ class CLUTCH_API GraphProgram {
 
 /// Work of a device, captured once and replayed by one call: clutch's ops, callers' own kernels, copies, host tasks.
 /// Replays: on every OpenCL device; by the queue ("host": everything was checked, selected and bound when it was
-///   captured), by cl_khr_command_buffer ("native") or by a registered backend.
+///   captured), by cl_khr_command_buffer ("native"), by fewer launches ("fused") or by a registered backend.
+/// Fused: pointwise calls, copies, casts, reductions and functions of rows that read each other's results, or one
+///   tensor, become one launch; temporaries that no other call reads are not stored. Each result has the bits of the
+///   calls; of a NaN, its being one.
 /// Memory: tensors that existed before the capture are read and written where they are; the graph keeps their memory
 ///   alive. Temporaries share a pool of the graph's own. Addresses are the same at each replay.
 /// Random numbers: generators advance at each replay.
@@ -204,8 +221,15 @@ class CLUTCH_API Graph {
   std::vector<int> find(std::string_view op_kernel_or_label) const;
   GraphReport report() const;
   std::string to_string(GraphDump format = GraphDump::json) const;
-  /// Writes nodes, memory plan, backend and why it was chosen. Errors: io.
-  void debug_dump(std::string_view path, GraphDump format = GraphDump::dot) const;
+  /// Writes nodes, memory plan, backend and why it was chosen; the ending of the path tells the format: .json, .html,
+  /// else dot. Errors: io.
+  void debug_dump(std::string_view path) const;
+  void debug_dump(std::string_view path, GraphDump format) const;
+  /// Runs the graph so many times, one node after another by the queue whatever the backend, and returns the median
+  /// time of each node in microseconds, which nodes() and dumps show from then on. Of a host task it is the host's
+  /// time. Memory and generators are afterwards as after so many replays. Waits. Errors: as replay(); invalid_argument
+  /// unless `replays` is in [1, 10000]; not_supported without a usable timer.
+  std::vector<double> measure(int replays = 10, const Stream& stream = {});
 
   /// Changes arguments of a recorded node, found by their names. A number takes the recorded type. A tensor must have
   /// the dtype, sizes and strides of the recorded one (the node's kernel was chosen for them) and overlap the node's

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a capture allows, refuses and says of it.
+#include "graph/backends.hpp"
 #include "runtime/settings.hpp"
-#include "support/fixture.hpp"
 
 #include <clutch/interop_cl.hpp>
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <thread>
 
@@ -239,6 +240,24 @@ TEST(Captures, GuardsNestAndCapturesOfOneThreadToo) {
     inner.replay(b);
     EXPECT_EQ(x.to_host<float>(a)[0], 4);
     EXPECT_EQ(y.to_host<float>(b)[0], 2);
+  }
+}
+
+TEST(Captures, AWriteIntoATensorThatNothingUsedBefore) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    Stream stream(device);
+    Tensor x = zeros({3}, {.device = device}, stream);
+    const std::array<float, 3> values{1, 2, 3};
+    Graph graph({.backend = backend});
+    {
+      GraphCapture capture(graph, stream);
+      x.write(std::as_bytes(std::span(values)));
+    }
+    for (int i = 0; i < 2; ++i) {
+      graph.replay(stream);
+      EXPECT_EQ(x.to_host<float>(stream), (std::vector<float>{1, 2, 3}));
+      fill_(x, 9, {}, stream);
+    }
   }
 }
 

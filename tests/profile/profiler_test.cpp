@@ -798,7 +798,7 @@ TEST(Profiler, WritesAPage) {
   ScratchFile file("page.html");
   profiler.export_html(file.path());
   const std::string page = file.text();
-  for (const char* part : {"<!doctype html>", "Timeline", "Commands by time", "Roofline", "<circle", "Idle gaps", "</html>"})
+  for (const char* part : {"<!DOCTYPE html>", "Timeline", "Commands by time", "Roofline", "<circle", "Idle gaps", "</html>"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_EQ(page.find("http"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);

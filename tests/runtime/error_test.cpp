@@ -856,6 +856,7 @@ std::vector<Call> runtime_rows() {
       ROW("Graph::report", graph->report()),
       ROW("Graph::to_string", graph->to_string()),
       ROW("Graph::debug_dump", graph->debug_dump(nowhere())),
+      ROW("Graph::measure", graph->measure()),
       ROW("Graph::update", graph->update(0, {value(1)})),
       ROW("Graph::rebind", graph->rebind({{x, x}})),
       ROW("Graph::save", graph->save(nowhere())),
