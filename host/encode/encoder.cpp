@@ -215,7 +215,19 @@ std::string wrap_entry(const KernelSource& source, std::span<const Argument> arg
 #endif
 #endif
 )";
-  return fmt::format("{}#line 1 \"<call of {}>\"\n__kernel void {}({}) {{ {}({}); }}\n", kStrict, source.entry, wrapper, parameters, source.entry, call);
+  // In a branch of cond() and the like the kernel has a predicate in front.
+  return fmt::format(R"({0}#ifdef CLUTCH_PREDICATED
+#line 1 "<call of {1}>"
+__kernel void {2}(__global const uchar* predicate, ulong predicate_offset{3}{4}) {{
+  if (*(__global const uint*)(predicate + predicate_offset) == 0) return;
+  {1}({5});
+}}
+#else
+#line 1 "<call of {1}>"
+__kernel void {2}({4}) {{ {1}({5}); }}
+#endif
+)",
+                     kStrict, source.entry, wrapper, parameters.empty() ? "" : ", ", parameters, call);
 }
 
 detail::Runtime& runtime_of_call(std::span<const Argument> arguments, const Stream& stream, std::string_view op) {

@@ -26,7 +26,7 @@ Event event_of_last(const Stream& stream) {
 
 }  // namespace
 
-bool runs_now(const Stream& stream) { return !stream.is_capturing(); }
+bool runs_now(const Stream& stream) { return !stream.is_capturing() && !current_branch(); }
 
 Stream unrecorded(const Stream& stream) { return runs_now(stream) ? stream : Stream(stream.impl()->runtime().make_stream(StreamPriority::normal)); }
 

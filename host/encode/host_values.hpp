@@ -10,7 +10,8 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-/// True if the stream's work runs now: what it makes or measures may be kept. Work of a recording may never run, and is of its runs alone.
+/// True if the stream's work runs now: what it makes or measures may be kept. Work of a recording may never run, and is of its runs alone; so it is with work
+/// of a branch.
 bool runs_now(const Stream& stream);
 /// The stream if its work runs now, else a new one of its runtime.
 Stream unrecorded(const Stream& stream);

@@ -3,6 +3,7 @@
 
 #include <clutch/error.hpp>
 
+#include "runtime/branch.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/plugin_hook.hpp"
 
@@ -74,6 +75,7 @@ bool by_plugin(std::string_view op, std::string_view forced, std::initializer_li
     if (one->op != op || (t_proved && one.get() != &t_proved->of)) continue;
     const bool is_forced = !forced.empty() && one->name == forced;
     if (!t_proved && !is_forced && (!forced.empty() || one->score <= 0)) continue;
+    if (!is_forced && current_branch()) continue;  // it may do work that the device cannot skip
     std::string why = t_proved ? std::string() : one->refusal(stream.device(), given);
     if (why.empty()) {
       {

@@ -52,6 +52,7 @@ std::shared_ptr<Capture> start(const Stream& stream, const CaptureOptions& optio
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   StreamImpl& impl = *stream.impl();
   impl.check(op);
+  check_outside_branches(op, impl.runtime());
   impl.runtime().traits();  // runs the self-tests at first use, which read results on the host and so cannot run in a capture
   auto capture = std::make_shared<Capture>(impl.runtime(), stream.impl(), options, dry);
   capture->begin();
@@ -109,6 +110,7 @@ void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
 }
 
 void Graph::capture_end() {
+  if (handle_->capture) detail::check_outside_branches("Graph::capture_end", handle_->capture->runtime());
   std::shared_ptr<detail::Capture> capture = std::exchange(handle_->capture, nullptr);
   if (!capture)
     throw Error(ErrorCode::capturing, "Graph::capture_end",

@@ -380,6 +380,19 @@ Kernel& ProgramStore::find_whole(const ProgramRequest& request, std::string sour
   return slot->program->kernel();
 }
 
+Kernel* ProgramStore::predicated(Kernel& kernel) {
+  if (Kernel* known = kernel.predicated_.load(std::memory_order_acquire)) [[likely]]
+    return known;
+  const Program& program = kernel.program();
+  if (program.source().find("CLUTCH_PREDICATED") == std::string_view::npos) return nullptr;
+  Kernel& made = find_whole(
+      {.text = {}, .file = "<with a predicate>", .entry = kernel.name(), .defines = {}, .options = program.options(), .wrapper_name = kernel.wrapper()},
+      fmt::format("#define CLUTCH_PREDICATED 1\n{}", program.source()));
+  if (made.argument_count() != kernel.argument_count() + 2) return nullptr;
+  kernel.predicated_.store(&made, std::memory_order_release);
+  return &made;
+}
+
 Kernel& ProgramStore::find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression, std::string_view options) {
   const KernelText& text = find_kernel_text(stem, entry);
   Defines all = defines;

@@ -62,6 +62,7 @@ class Kernel {
 
  private:
   friend class KernelLease;
+  friend class ProgramStore;
   /// The local size and, in bit 62, whether the launch is wide.
   std::uint64_t packed(const Geometry& geometry) const noexcept;
   std::uint64_t chosen_local(std::uint64_t global) const noexcept;
@@ -84,6 +85,7 @@ class Kernel {
   std::vector<std::uint64_t> launched_;
   std::vector<LocalSize> sizes_;  ///< those of launched_
   std::atomic<std::uint64_t> last_launched_{0};
+  std::atomic<Kernel*> predicated_{nullptr};  ///< ProgramStore::predicated() of this kernel, once it was asked for
 };
 
 /// A cl_kernel for one launch, borrowed from this thread's free list until the enqueue returns. Its arguments must be set within that time.
@@ -171,6 +173,9 @@ class ProgramStore {
   Kernel& find(std::string_view stem, std::string_view entry, const Defines& defines, std::string_view expression = {}, std::string_view options = {});
   /// A program of a complete source, as Program::source() returns it. `binary`, if not empty, is tried first.
   Kernel& find_whole(const ProgramRequest& request, std::string source, std::string_view binary = {});
+  /// The same kernel with CLUTCH_PREDICATED defined, which has one more operand in front, a u32, and does nothing where that is 0. Null if its source has no
+  /// such kernel. Errors: build_failure, opencl.
+  Kernel* predicated(Kernel& kernel);
 
  private:
   struct Slot {

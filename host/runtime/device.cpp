@@ -157,7 +157,9 @@ void synchronize(const Device& device) {
   detail::OpName named("synchronize");
   if (detail::illegal_beside("synchronize")) return;
   const Device target = device.empty() ? current_device() : device;
-  detail::runtime_of(*target.record()).synchronize();
+  detail::Runtime& runtime = detail::runtime_of(*target.record());
+  detail::check_outside_branches("synchronize", runtime);
+  runtime.synchronize();
 }
 
 }}  // namespace clutch::v0

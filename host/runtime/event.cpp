@@ -24,7 +24,10 @@ namespace {
 /// call.
 bool illegal(const detail::EventImpl& impl, std::string_view call) {
   detail::check_process(call);
-  if (!impl.recorded) return detail::illegal_beside(call);
+  if (!impl.recorded) {
+    detail::check_outside_branches(call, impl.runtime);
+    return detail::illegal_beside(call);
+  }
   constexpr std::string_view kWhy = "the event must mark work that runs, got one that was recorded in a capture";
   if (auto recording = impl.recorded->recording.lock()) return recording->illegal(call, kWhy);
   throw Error(ErrorCode::capturing, call, kWhy);

@@ -118,6 +118,8 @@ cl_command_queue queue(const Stream& stream) {
         "interop::queue",
         fmt::format("the stream must not be capturing, since nothing records what its queue gets directly, got stream {}, which is: use Encoder::opaque",
                     impl.id()));
+  else
+    detail::check_outside_branches("interop::queue", impl.runtime());
   return impl.queue();
 }
 

@@ -55,6 +55,25 @@ void Launch::refuse_more() const {
   throw Error(ErrorCode::invalid_argument, op, fmt::format("a kernel must have at most {} arguments and {} bytes of them, got more", kMaxArguments, kMaxBytes));
 }
 
+void Launch::append(const Launch& other) {
+  check_fits(other.arguments.size());
+  const auto first_operand = static_cast<int>(operands.size()), first_argument = static_cast<int>(arguments.size());
+  for (BoundArgument argument : other.arguments) {
+    if (argument.kind == BoundArgument::Kind::bytes) {
+      bind(other.bytes_ + argument.at, argument.size, argument.type, argument.name);
+      continue;
+    }
+    if (argument.use >= 0) argument.use += first_operand;
+    arguments.push_back(argument);
+  }
+  operands.insert(operands.end(), other.operands.begin(), other.operands.end());
+  if (other.table.first_base < 0) return;
+  table = other.table;
+  table.first_base += first_argument;
+  for (int& entry : table.entries)
+    if (entry >= 0) entry += first_operand;
+}
+
 void Launch::clear() noexcept {
   operands.clear();
   arguments.clear();

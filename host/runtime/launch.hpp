@@ -93,6 +93,8 @@ struct Launch {
     if (!arguments.fits(more)) [[unlikely]]
       refuse_more();
   }
+  /// Binds the arguments and operands of another launch behind these. Errors: invalid_argument past kMaxArguments or kMaxBytes.
+  void append(const Launch& other);
   void clear_cost() noexcept { cost = {}, states_bytes = false, bytes64 = other_bytes = 0; }
   /// Removes operands and arguments.
   void clear() noexcept;

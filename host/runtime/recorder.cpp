@@ -57,6 +57,7 @@ void Recording::end_underway() noexcept {
 
 bool illegal_on(StreamImpl& stream, std::string_view call) {
   std::shared_ptr<Recording> recording = stream.recording();
+  if (!recording) check_outside_branches(call, stream.runtime());
   return recording && recording->illegal(call, fmt::format("the stream must run its work, got stream {}, which is capturing", stream.id()));
 }
 

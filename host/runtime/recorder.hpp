@@ -4,6 +4,7 @@
 #include <clutch/kernel.hpp>
 
 #include "program/interned.hpp"
+#include "runtime/branch.hpp"
 #include "runtime/launch.hpp"
 
 #include <cstdint>
@@ -99,7 +100,7 @@ class Recording : public Recorder, public std::enable_shared_from_this<Recording
   void end_underway() noexcept;
 };
 
-/// True if a dry run has noted the call, which must then do nothing. Errors: capturing if the stream records.
+/// True if a dry run has noted the call, which must then do nothing. Errors: capturing if the stream records; not_supported in a branch.
 bool illegal_on(StreamImpl& stream, std::string_view call);
 /// The same for calls that are not on a recorded stream but wait, query or get memory from the driver, while any recording is underway.
 bool illegal_beside(std::string_view call);
@@ -112,13 +113,17 @@ bool recording_underway() noexcept;
 /// Orders the stream's later commands after `made`; if the stream records, every run of the recording. Never waits on the host.
 void run_behind(const Stream& stream, const Event& made);
 
-/// While an exemption lives, this thread may run and await the library's own work (self-tests, the default generator) although a recording is underway.
+/// While an exemption lives, this thread may run and await the library's own work (self-tests, the default generator) although a recording is underway, and
+/// in branches.
 class RecordingExempt {
  public:
   RecordingExempt() noexcept;
   ~RecordingExempt();
   RecordingExempt(const RecordingExempt&) = delete;
   RecordingExempt& operator=(const RecordingExempt&) = delete;
+
+ private:
+  OutsideBranches outside_;
 };
 
 }}}  // namespace clutch::v0::detail

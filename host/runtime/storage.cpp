@@ -14,7 +14,12 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 Storage::Storage(const std::shared_ptr<StreamImpl>& stream, std::uint64_t bytes, std::string_view op)
-    : runtime_(stream->runtime()), home_(stream), bytes_(bytes), last_user_(stream->id()), check_races_(the_settings().check_streams.on()) {
+    : runtime_(stream->runtime()),
+      home_(stream),
+      bytes_(bytes),
+      branch_(current_branch_id()),
+      last_user_(stream->id()),
+      check_races_(the_settings().check_streams.on()) {
   if (auto recording = stream->recording()) [[unlikely]] {
     recorded_buffer_ = recording->allocate(this, bytes);
     recording_ = std::move(recording);

@@ -38,6 +38,9 @@ class Storage : public std::enable_shared_from_this<Storage> {
   int recorded_buffer() const noexcept { return recorded_buffer_; }
   /// Takes a block of the pool. Errors: out_of_memory.
   void place(std::string_view op);
+  /// Id of the innermost branch that made the memory, outside of which nothing knows what is in it; 0: none, or a caller's buffer.
+  std::uint64_t branch() const noexcept { return branch_; }
+  void set_branch(std::uint64_t id) noexcept { branch_ = id; }
   /// True if both storages are parts of one buffer, so that their offsets tell whether they overlap.
   bool same_memory(const Storage& other) const noexcept { return mem_ ? mem_ == other.mem_ : this == &other; }
 
@@ -64,6 +67,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   cl_mem mem_ = nullptr;
   std::uint64_t offset_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t branch_ = 0;
   std::atomic<std::uint64_t> last_user_{0};
   std::mutex mutex_;
   // Streams other than the home stream that used this memory. A live stream is never removed, because it reports its use only once.

@@ -241,11 +241,11 @@ void StreamImpl::throw_sticky(std::string_view) const {
 }
 
 std::shared_ptr<Recorder> StreamImpl::recorder() const {
-  if (!records_.load(std::memory_order_acquire)) [[likely]]
-    return {std::shared_ptr<void>(), &queue_recorder()};
-  std::lock_guard lock(mutex_);
-  if (recording_) return recording_;
-  return {std::shared_ptr<void>(), &queue_recorder()};
+  std::shared_ptr<Recorder> own = recording();
+  if (!own) own = {std::shared_ptr<void>(), &queue_recorder()};
+  if (Branch* branch = current_branch()) [[unlikely]]
+    return branch->recorder(*this, std::move(own));
+  return own;
 }
 
 void StreamImpl::begin_recording(std::shared_ptr<Recording> recording) {

@@ -128,7 +128,7 @@ class StreamImpl : public std::enable_shared_from_this<StreamImpl> {
   /// Saves the program to disk when the stream is next known to be idle.
   void save_when_idle(Program* program);
 
-  /// The Recorder of this stream's commands: its Recording if it captures, else queue_recorder().
+  /// The Recorder of this thread's commands on the stream: the stream's Recording if it captures, else queue_recorder(); in a branch, what stands before it.
   std::shared_ptr<Recorder> recorder() const;
   /// The Recording of this stream's commands; null if the stream does not capture.
   std::shared_ptr<Recording> recording() const {

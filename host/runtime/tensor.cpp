@@ -98,6 +98,7 @@ Tensor allocate_alone(const Dims& sizes, const TensorOptions& options, const Str
   detail::check_cl(status, "from_bytes", "clCreateBuffer");
   detail::check_cl(clRetainMemObject(raw), "from_bytes", "clRetainMemObject");
   auto storage = std::make_shared<detail::Storage>(stream.impl()->runtime(), detail::ClMem(raw), bytes);
+  storage->set_branch(detail::current_branch_id());
   return Tensor(std::move(storage), 0, sizes, detail::contiguous_strides(sizes), options.dtype);
 }
 
@@ -139,8 +140,9 @@ void Tensor::put(std::span<const std::byte> bytes, const std::shared_ptr<const v
     return;
   }
   detail::last_launch().cost += detail::copy_cost(bytes.size());
-  // A capture keeps the bytes. While any is underway, nothing may wait.
-  const bool puts_aside = stream.is_capturing() || (!keep && (bytes.size() <= kPutAside || detail::recording_underway()));
+  // A capture keeps the bytes. While any is underway, and in branches, nothing may wait.
+  const bool may_wait = !detail::recording_underway() && !detail::current_branch();
+  const bool puts_aside = stream.is_capturing() || (!keep && (bytes.size() <= kPutAside || !may_wait));
   if (puts_aside) {
     auto data = std::make_shared_for_overwrite<std::uint8_t[]>(bytes.size());
     std::memcpy(data.get(), bytes.data(), bytes.size());

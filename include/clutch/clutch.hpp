@@ -3,6 +3,7 @@
 #include <clutch/allocator.hpp>
 #include <clutch/attention.hpp>
 #include <clutch/complex.hpp>
+#include <clutch/control.hpp>
 #include <clutch/device.hpp>
 #include <clutch/dlpack.hpp>
 #include <clutch/dtype.hpp>

@@ -38,6 +38,13 @@ void graphs(const clutch::Device& device) {
   piece_docs_graphs_md_3(normal({4, 8}, 1), normal({3, 8}, 2), normal({4, 8}, 3));
 }
 
+void control() {
+  const Tensor x = normal({6}, 1), w = clutch::full({2}, 4), predicate = whole({1});
+  piece_docs_control_md_1(x, w, normal({2}, 2), clutch::optim::SGD({w}));
+  piece_docs_control_md_2(clutch::full({3}, 9));
+  piece_docs_control_md_3(x, normal({6}, 3), predicate);
+}
+
 void optimizers(const clutch::Device& device) {
   const std::vector<Tensor> params{normal({10}, 1), normal({3, 3}, 2)}, grads{normal({10}, 3), normal({3, 3}, 4)};
   piece_docs_optimizers_md_1(device, params, grads);
@@ -92,6 +99,7 @@ int main() try {
   const clutch::Device device = clutch::default_device();
   attention(device);
   graphs(device);
+  control();
   optimizers(device);
   own_kernel(device);
   sparse();
