@@ -250,6 +250,7 @@ void Capture::host(const StreamRef& stream, const HostWork& given) {
   work.cost = given.cost;
   work.task = given.task;
   work.opaque = given.opaque;
+  work.knows_memory = given.knows_memory;
   std::vector<Operand> operands;
   for (const Tensor& tensor : given.inputs) operands.push_back({tensor, Argument::Kind::input});
   for (const Tensor& tensor : given.outputs) operands.push_back({tensor, Argument::Kind::inout});

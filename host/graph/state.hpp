@@ -64,6 +64,7 @@ struct GraphWork {
   std::uint8_t pattern = 0;  ///< of a fill
   HostTask task;
   OpaqueTask opaque;
+  bool knows_memory = false;  ///< of an opaque task: HostWork::knows_memory
   std::vector<int> after;
   std::shared_ptr<const std::vector<GraphLabel>> labels;
 };

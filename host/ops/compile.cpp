@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compile(): finds the class of a call's arguments, and replays or records it.
+#include <clutch/attention.hpp>
 #include <clutch/compile.hpp>
 
 #include "ops/compile_recorder.hpp"
@@ -111,7 +112,8 @@ Runtime& runtime_of(std::span<const Tensor> tensors, bool& mixed) {
 }
 
 std::string sdpa_text(const std::array<std::uint8_t, 2>& order) {
-  return order[1] > 1 ? fmt::format("{}", order[0]) : fmt::format("{}, {}", order[0], order[1]);
+  auto text = [](std::uint8_t backend) { return backend == static_cast<std::uint8_t>(attention::SdpaBackend::flash) ? "flash" : "math"; };
+  return order[1] > 1 ? text(order[0]) : fmt::format("{}, {}", text(order[0]), text(order[1]));
 }
 
 }  // namespace
@@ -167,6 +169,23 @@ void CompiledState::refuse(CompiledEntry& entry, const std::string& why) {
   note(fmt::format("a class runs without a graph: {}", why));
 }
 
+namespace {
+
+/// Replays. False, and nothing has run, if a first part's graph cannot have these arguments: they lie in too many buffers.
+template <class F>
+bool replays(F&& replay, bool is_first, std::string& why) {
+  try {
+    replay();
+    return true;
+  } catch (const Error& error) {
+    if (!is_first || error.code() != ErrorCode::not_supported) throw;
+    why = error.message();
+    return false;
+  }
+}
+
+}  // namespace
+
 /// Replays parts as long as their host reads give values that are known.
 bool CompiledState::run(CompiledFunction& function, CompiledEntry& entry, const Arguments& arguments, const Stream& stream, CompiledOutcome& outcome) {
   order_behind(stream, last_);
@@ -175,13 +194,19 @@ bool CompiledState::run(CompiledFunction& function, CompiledEntry& entry, const 
   std::vector<std::string> values;
   for (Part* part = entry.root.get(); part;) {
     if (!part->reads) {
-      outcome.tensors = finish_call(*part, arguments, stream);
+      if (std::string why; !replays([&] { outcome.tensors = finish_call(*part, arguments, stream); }, path.empty(), why)) {
+        note("a call ran without a graph: " + why);
+        return run_eagerly(entry);
+      }
       outcome.rest = part->rest;
       ++entry.facts.replays;
       ++report_.replays;
       return true;
     }
-    replay_part(*part, arguments, {}, stream);
+    if (std::string why; !replays([&] { replay_part(*part, arguments, {}, stream); }, path.empty(), why)) {
+      note("a call ran without a graph: " + why);
+      return run_eagerly(entry);
+    }
     path.push_back(part);
     values.push_back(read_of(*part, arguments, stream));
     ++report_.breaks;

@@ -235,6 +235,7 @@ void CompiledRecorder::note_memory(Part& part) {
         const Region& at = arguments.regions[r];
         if (stand_ins_[static_cast<std::size_t>(at.first)].storage() == buffer.storage && at.begin <= begin && end <= at.end) region = static_cast<int>(r);
       }
+      if (work.knows_memory) throw Refusal{fmt::format("{} is an opaque task without places, which cannot use the memory of other arguments", work.op)};
       if (region < 0) throw Refusal{fmt::format("{} uses elements past those of an argument", work.op)};
       int& input = input_of[static_cast<std::size_t>(region)];
       if (input < 0) {

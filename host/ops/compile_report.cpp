@@ -35,7 +35,18 @@ std::string CompileReport::to_string() const {
          c.donated_bytes > 0 ? fmt::format(", {} bytes donated", c.donated_bytes) : "");
     line("  made for: {}", c.why);
     if (!c.eager.empty()) line("  runs without a graph: {}", c.eager);
-    for (const CompiledGuard& g : c.guards) line("  {} {}{}", g.what, g.value, g.dynamic ? " (dynamic)" : "");
+    std::string of;  // the argument that the present line is about
+    for (const CompiledGuard& g : c.guards) {
+      const std::size_t colon = g.what.find(": ");
+      const std::string its = g.what.substr(0, colon == std::string::npos ? 0 : colon);
+      const bool goes_on = !its.empty() && its == of;
+      if (!of.empty() && !goes_on) text += '\n';
+      of = its;
+      const std::string what = goes_on ? g.what.substr(colon + 2) : g.what;
+      fmt::format_to(std::back_inserter(text), "{}{} {}{}", goes_on ? ", " : "  ", what, g.value, g.dynamic ? " (dynamic)" : "");
+      if (its.empty()) text += '\n';
+    }
+    if (!of.empty()) text += '\n';
   }
   for (const std::string& reason : reasons) line("{}", reason);
   return text;

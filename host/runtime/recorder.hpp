@@ -34,6 +34,7 @@ struct HostWork {
   OpaqueTask opaque;  ///< empty if `task` is set
   std::span<const Tensor> inputs, outputs;
   Cost cost;
+  bool knows_memory = false;  ///< `opaque` takes no places: the memory that it uses cannot be exchanged
 };
 
 /// Cost of a command that copies so many bytes: it reads and writes them.

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // compile(): classes, aliasing, host reads, errors, and bits that equal those of eager calls.
+#include <clutch/interop_cl.hpp>
+
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
 
 #include "backends.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -127,7 +131,7 @@ TEST(Compile, ClassesAreGuardedAndRecompilesExplained) {
     expect(numbers(device, {25}, 2).slice(0, 1, 25).reshape({4, 6}), 2, "mul", "argument 0: begin, bytes past a multiple of 16 must be 0, got 4");
     const std::string text = f.explain().to_string();
     EXPECT_TRUE(contains(text, "scaled: 15 calls: 7 replayed")) << text;
-    EXPECT_TRUE(contains(text, "argument 0: dtype f16")) << text;
+    EXPECT_TRUE(contains(text, "  argument 0: defined true, dtype f16, rank 2, size 0 4, size 1 6, strides contiguous, ")) << text;
     EXPECT_TRUE(contains(text, "device " + device.selector())) << text;
   }
 }
@@ -178,7 +182,7 @@ TEST(Compile, WritesHitTheCallersTensorsHoweverTheyOverlap) {
       EXPECT_EQ(ours.to_bytes(), theirs.to_bytes()) << known++;
       EXPECT_EQ(runs, runs_wanted) << views.x << ' ' << views.y;
     }
-    EXPECT_TRUE(contains(f.explain().to_string(), "argument 1: begins in the memory of argument 0 0 bytes")) << f.explain().to_string();
+    EXPECT_TRUE(contains(f.explain().to_string(), ", begins in the memory of argument 0 0 bytes")) << f.explain().to_string();
     // Views that overlap in part are of a class of their own.
     auto reads = compile([](const Tensor& x, const Tensor& y, const Tensor& out) { add_out(out, x, y); }, {.graph = {.backend = backend}});
     for (const std::int64_t by : {4, 4, 8, 0}) {
@@ -632,7 +636,7 @@ TEST(Compile, DynamicDimensionsHaveAGraphForEachSize) {
     EXPECT_EQ(report.evictions, 4U) << report.to_string();
     EXPECT_EQ(report.sizes, 6U);
     EXPECT_EQ(report.classes.size(), 3U);
-    EXPECT_TRUE(contains(report.to_string(), "argument 0: size 0 4 (dynamic)")) << report.to_string();
+    EXPECT_TRUE(contains(report.to_string(), "size 0 4 (dynamic)")) << report.to_string();
     EXPECT_TRUE(contains(report.reasons.back(), "evicted the least recently used class: max_sizes is 3"));
     f(numbers(device, {4, 6}, 1), numbers(device, {6, 11}, 1));
     EXPECT_EQ(f.explain().recompiles, 1U);
@@ -891,6 +895,16 @@ TEST(Compile, TheThreadsStateIsPartOfTheClass) {
     }
     EXPECT_EQ(f(q).to_bytes(), wanted);
     EXPECT_EQ(runs, 2);
+    EXPECT_TRUE(contains(f.explain().reasons.at(0), "attention::SdpaBackends must be flash, math, got math")) << f.explain().reasons.at(0);
+    const Partition partition = Partition::create(device, {.units = 1, .soft = true});
+    {
+      const PartitionGuard part(partition);
+      EXPECT_EQ(f(q).to_bytes(), wanted);
+      EXPECT_EQ(f(q).to_bytes(), wanted);
+      EXPECT_EQ(runs, 3);
+    }
+    EXPECT_EQ(f(q).to_bytes(), wanted);
+    EXPECT_EQ(runs, 3);
     // A profile has the name of the function, and the graph's nodes have it as their label.
     profiler::Profiler profiler;
     profiler.start();
@@ -951,4 +965,204 @@ TEST(Compile, TensorsOfAnotherDeviceRunEagerly) {
   const Tensor x = full({2}, 1, {.device = test_devices()[0]}), y = full({2}, 2, {.device = test_devices()[1]});
   EXPECT_EQ(values_of(f(x, y)), Values(2, 3));
   EXPECT_EQ(f.explain().eager_calls, 1U);
+}
+
+namespace {
+
+/// A program of a few calls on views, chosen by a seed: in place, into others, copies, sums, products, casts.
+std::vector<Tensor> random_program(std::uint32_t seed, std::span<const Tensor> in, bool reads) {
+  std::mt19937 random(seed);
+  auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  std::vector<Tensor> all(in.begin(), in.end());
+  for (int step = 0; step < 9; ++step) {
+    const Tensor a = all[below(all.size())], b = all[below(all.size())];
+    switch (below(reads ? 10 : 9)) {
+      case 0: all.push_back(a + b); break;
+      case 1: all.push_back(a * b + 1); break;
+      case 2: fill_(in[below(in.size())], static_cast<double>(below(5))); break;
+      case 3: add_(in[below(in.size())], 1); break;
+      case 4: all.push_back(cast(cast(a, DType::f16), DType::f32)); break;
+      case 5: all.push_back(a.clone()); break;
+      case 6: all.push_back(sum(a, {.dims = {0}, .keepdim = true}).expand(b.sizes()) - b); break;
+      case 7: all.push_back(a); break;
+      case 8: all.push_back(a.contiguous() * 0.5); break;
+      default: all.push_back(b * (std::abs(a.select(0, 0).item()) > 3 ? 2 : 3)); break;
+    }
+  }
+  std::vector<Tensor> results;
+  for (int i = 0; i < 3; ++i) results.push_back(all[below(all.size())]);
+  return results;
+}
+
+}  // namespace
+
+/// Arguments are random views of two pieces of memory, which overlap as they happen to. A call has the results of the eager one, and leaves memory as that
+/// does.
+TEST(Compile, RandomProgramsOnRandomViews) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    const int programs = level() == "nightly" ? 1500 : 60;
+    for (const bool reads : {false, true}) {
+      auto f = compile([](std::uint32_t program, std::span<const Tensor> in, bool with_reads) { return random_program(program, in, with_reads); },
+                       {.graph = {.backend = backend}, .graph_breaks = reads ? GraphBreaks::allowed : GraphBreaks::forbidden, .max_classes = 40});
+      std::mt19937 random(static_cast<std::uint32_t>(seed()) + (reads ? 1 : 0));
+      auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(n)); };
+      for (int i = 0; i < programs; ++i) {
+        const auto program = static_cast<std::uint32_t>(random());
+        const std::int64_t n = 1 + below(6);
+        std::vector<std::pair<Dims, std::int64_t>> views;  // strides and offset
+        for (std::int64_t v = 1 + below(4); v > 0; --v) views.emplace_back(Dims{1 + 3 * below(2)}, 4 * below(6));
+        for (int call = 0; call < 4; ++call) {
+          const Tensor whole = numbers(device, {80}, random()), other = numbers(device, {80}, random());
+          const Tensor whole_copy = whole.clone(), other_copy = other.clone();
+          // The same relative to each other, elsewhere and in other memory; then perhaps otherwise.
+          const std::int64_t moved = call == 1 ? 16 : 0;
+          if (call == 3) views.back().second = 4 * below(6);
+          std::vector<Tensor> ours, theirs;
+          for (std::size_t v = 0; v < views.size(); ++v) {
+            const bool first = v % 3 != 2;
+            ours.push_back((first ? whole : other).as_strided({n}, views[v].first, views[v].second + moved));
+            theirs.push_back((first ? whole_copy : other_copy).as_strided({n}, views[v].first, views[v].second + moved));
+          }
+          std::string error, wanted_error;
+          std::vector<Tensor> got, wanted;
+          wanted_error = message_of([&] { wanted = random_program(program, theirs, reads); });
+          error = message_of([&] { got = f(program, std::span<const Tensor>(ours), reads); });
+          ASSERT_EQ(error, wanted_error) << "program " << program << ", views " << i << ", call " << call;
+          if (!error.empty()) break;  // an eager call may have run in part
+          ASSERT_EQ(got.size(), wanted.size());
+          for (std::size_t r = 0; r < got.size(); ++r) {
+            ASSERT_EQ(got[r].to_bytes(), wanted[r].to_bytes()) << "program " << program << ", views " << i << ", call " << call << ", result " << r;
+            for (std::size_t v = 0; v < ours.size(); ++v) ASSERT_EQ(got[r].shares_storage(ours[v]), wanted[r].shares_storage(theirs[v]));
+            for (std::size_t q = 0; q < r; ++q) ASSERT_EQ(got[r].shares_storage(got[q]), wanted[r].shares_storage(wanted[q]));
+          }
+          ASSERT_EQ(whole.to_bytes(), whole_copy.to_bytes()) << "program " << program << ", views " << i << ", call " << call;
+          ASSERT_EQ(other.to_bytes(), other_copy.to_bytes()) << "program " << program << ", views " << i << ", call " << call;
+        }
+      }
+      const CompileReport report = f.explain();
+      EXPECT_GT(report.replays, report.calls / 4) << report.to_string();
+      EXPECT_EQ(report.eager_calls, 0U) << report.to_string();
+      EXPECT_GE(report.breaks, reads ? 20U : 0U);
+    }
+  }
+}
+
+TEST(Compile, OwnKernelsHostTasksAndOpaqueTasks) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    const KernelSource twice{.text =
+                                 "__kernel void twice(__global float* y, ulong y_at, __global const float* x, ulong x_at) {\n"
+                                 "  y += y_at / 4, x += x_at / 4;\n  y[get_global_id(0)] = 2 * x[get_global_id(0)];\n}\n",
+                             .entry = "twice"};
+    auto f = compile(
+        [&](const Tensor& x) {
+          const Tensor y = empty({16}, {.device = x.device()}), z = empty({16}, {.device = x.device()});
+          const Stream stream = current_stream(x.device());
+          Encoder encoder(stream, "mine");
+          encoder.host_task(
+              [](std::span<void* const> p) {
+                for (int i = 0; i < 16; ++i) static_cast<float*>(p[1])[i] = 1 + static_cast<float*>(p[0])[i];
+              },
+              std::array{x}, std::array{y});
+          encoder.opaque(
+              [](void* queue, std::span<const Encoder::Place> places) {
+                clEnqueueCopyBuffer(static_cast<cl_command_queue>(queue), static_cast<cl_mem>(places[0].mem), static_cast<cl_mem>(places[1].mem),
+                                    places[0].offset, places[1].offset, 64, 0, nullptr, nullptr);
+              },
+              std::array{x}, std::array{z});
+          return y + z;
+        },
+        {.graph = {.backend = backend}});
+    // An opaque task that has the tensors' memory by itself.
+    auto g = compile(
+        [](const Tensor& x) {
+          const Tensor z = empty({16}, {.device = x.device()});
+          Encoder(current_stream(x.device()), "mine")
+              .opaque(
+                  [x, z](void* queue) {
+                    clEnqueueCopyBuffer(static_cast<cl_command_queue>(queue), interop::mem(x), interop::mem(z), interop::offset(x), interop::offset(z), 64, 0,
+                                        nullptr, nullptr);
+                  },
+                  std::array{x}, std::array{z});
+          return z;
+        },
+        {.graph = {.backend = backend}});
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = full({16}, i, {.device = device});
+      EXPECT_EQ(values_of(f(x)), Values(16, static_cast<float>(2 * i + 1)));
+      EXPECT_EQ(values_of(g(x)), Values(16, static_cast<float>(i)));
+    }
+    EXPECT_EQ(f.explain().replays, 2U);
+    EXPECT_EQ(g.explain().eager_calls, 3U);
+    EXPECT_TRUE(contains(g.explain().to_string(), "mine is an opaque task without places")) << g.explain().to_string();
+  }
+}
+
+/// Lists of tensors in a table may lie in other buffers at each call, up to 8; past that a call runs eagerly.
+TEST(Compile, ListsOfTensorsInManyBuffers) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    auto eager = [](std::span<const Tensor> xs, std::span<const Tensor> ys) { foreach_copy_(xs, ys); };
+    auto f = compile(eager, {.graph = {.backend = backend}});
+    auto wrapped = [&](float value) {
+      cl_int status = CL_SUCCESS;
+      const auto context = static_cast<cl_context>(interop::context(default_stream(device)));
+      const Tensor made = interop::wrap(clCreateBuffer(context, CL_MEM_READ_WRITE, 64, nullptr, &status), {16}, DType::f32, device);
+      EXPECT_EQ(status, CL_SUCCESS);
+      fill_(made, value);
+      return made;
+    };
+    for (const int buffers : {0, 3, 7, 12, 4, 12, 0}) {
+      std::vector<Tensor> xs, ys;
+      for (int i = 0; i < 6; ++i) {
+        ys.push_back(i < buffers ? wrapped(static_cast<float>(i)) : full({16}, i, {.device = device}));
+        xs.push_back(6 + i < buffers ? wrapped(-1) : full({16}, -1, {.device = device}));
+      }
+      f(std::span<const Tensor>(xs), std::span<const Tensor>(ys));
+      for (std::size_t i = 0; i < xs.size(); ++i) EXPECT_EQ(values_of(xs[i]), Values(16, static_cast<float>(i))) << buffers << ' ' << i;
+    }
+    EXPECT_EQ(f.explain().captures, 1U) << f.explain().to_string();
+    EXPECT_EQ(f.explain().eager_calls, 2U) << f.explain().to_string();
+  }
+}
+
+TEST(Compile, CallsWithoutMemoryLeaveAllAsItWas) {
+  CLUTCH_EACH_DEVICE(device) {
+    constexpr std::int64_t kN = 4 << 20;
+    auto f = compile([](const Tensor& x, const Tensor& count) {
+      add_(count, 1);
+      return x * 2;
+    });
+    const Tensor x = full({kN}, 1, {.device = device}), count = zeros({1}, {.device = device});
+    f(x, count);
+    empty_cache(device);
+    {
+      // Nothing is left for the result, which is the first thing that a call makes.
+      const Tensor all = empty({kN / 2}, {.device = device});
+      const double fraction = get_per_process_memory_fraction(device);
+      set_memory_limit(memory_reserved(device), device);
+      EXPECT_EQ(code_of([&] { f(x, count); }), ErrorCode::out_of_memory);
+      EXPECT_EQ(count.item(), 1);
+      set_per_process_memory_fraction(fraction, device);
+    }
+    EXPECT_EQ(f(x, count).to_host<float>().back(), 2);
+    EXPECT_EQ(count.item(), 2);
+  }
+}
+
+TEST(Compile, GraphsOutliveNothing) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    std::vector<Tensor> results;
+    for (int i = 0; i < 5; ++i) {
+      auto f = compile([](const Tensor& x) { return cumsum(x, 0) * 2; }, {.graph = {.backend = backend}});
+      for (int call = 0; call < 3; ++call) results.push_back(f(full({1 << 16}, i, {.device = device})));
+    }  // work may still run while its graph goes
+    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i].to_host<float>().back(), static_cast<float>((1 << 17) * static_cast<int>(i / 3)));
+  }
+}
+
+/// Never destroyed before the end of the process, when the driver may be gone.
+TEST(Compile, StaticFunctionsEndWithTheProcess) {
+  static auto f = compile([](const Tensor& x) { return x + 1; });
+  CLUTCH_EACH_DEVICE(device) {
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(values_of(f(full({3}, i, {.device = device}))), Values(3, static_cast<float>(i + 1)));
+  }
 }
