@@ -166,7 +166,8 @@ void Encoder::host_task(const std::function<void(std::span<void* const>)>& task,
 
 void Encoder::opaque(const std::function<void(void* queue)>& task, std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view plan) {
   if (!task) throw Error(ErrorCode::invalid_argument, op_, "the opaque task must be a function, got an empty one");
-  opaque([task](void* queue, std::span<const Place>) { task(queue); }, inputs, outputs, plan);
+  hand_over({.op = op_, .opaque = [task](void* queue, std::span<const Place>) { task(queue); }, .inputs = inputs, .outputs = outputs, .knows_memory = true},
+            plan);
 }
 
 void Encoder::opaque(const std::function<void(void* queue, std::span<const Place> places)>& task, std::span<const Tensor> inputs,

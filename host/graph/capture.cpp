@@ -98,7 +98,7 @@ void Capture::released(int buffer) noexcept {
 
 GraphUse Capture::use_of(const Tensor& tensor, Argument::Kind access, const char* op) {
   GraphUse use;
-  const std::shared_ptr<Storage>& storage = tensor.storage();
+  const std::shared_ptr<Storage>& storage = tensor.storage()->stands_for() ? tensor.storage()->stands_for() : tensor.storage();
   if (storage->recording().get() == this) {
     use.buffer = storage->recorded_buffer();
   } else if (storage->unplaced()) {
@@ -251,6 +251,7 @@ void Capture::host(const StreamRef& stream, const HostWork& given) {
   work.cost = given.cost;
   work.task = given.task;
   work.opaque = given.opaque;
+  work.knows_memory = given.knows_memory;
   std::vector<Operand> operands;
   for (const Tensor& tensor : given.inputs) operands.push_back({tensor, Argument::Kind::input});
   for (const Tensor& tensor : given.outputs) operands.push_back({tensor, Argument::Kind::inout});
@@ -304,6 +305,36 @@ std::vector<GraphWork> Capture::take() {
   std::lock_guard lock(mutex_);
   for (Lane& lane : lanes_) lane.last = -1, lane.seen.clear(), lane.waits.clear();
   return std::exchange(nodes_, {});
+}
+
+std::vector<std::shared_ptr<Storage>> Capture::living() const {
+  std::vector<std::shared_ptr<Storage>> all;
+  std::lock_guard lock(mutex_);
+  for (const Memory& memory : memory_)
+    if (std::shared_ptr<Storage> storage = memory.made ? memory.made->weak_from_this().lock() : nullptr) all.push_back(std::move(storage));
+  return all;
+}
+
+bool Capture::reuse(const Storage& made, const Tensor& tensor) {
+  std::lock_guard lock(mutex_);
+  auto found = externals_.find(tensor.storage().get());
+  if (found == externals_.end() || made.recording().get() != this) return false;
+  const int to = found->second, from = made.recorded_buffer();
+  const std::uint64_t begin = tensor.byte_offset(), end = begin + extent_bytes(tensor);
+  bool written = false;
+  for (const GraphWork& work : nodes_)
+    for (const GraphUse& use : work.uses) written = written || use.buffer == from;
+  if (!written) return false;
+  bool begun = false;
+  for (const GraphWork& work : nodes_) {
+    for (const GraphUse& use : work.uses) begun = begun || use.buffer == from;
+    for (const GraphUse& use : work.uses)
+      if (begun && use.buffer == to && use.byte_offset < end && begin < use.byte_offset + use.bytes) return false;
+  }
+  for (GraphWork& work : nodes_)
+    for (GraphUse& use : work.uses)
+      if (use.buffer == from) use.buffer = to, use.byte_offset += begin;
+  return true;
 }
 
 void Capture::drop() noexcept {

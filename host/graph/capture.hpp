@@ -56,6 +56,11 @@ class Capture final : public Recording {
   int recorded() const;
   /// Hands over the nodes recorded so far. Their buffers are those of the capture.
   std::vector<GraphWork> take();
+  /// Storages made in the capture that exist, in the order in which they were made.
+  std::vector<std::shared_ptr<Storage>> living() const;
+  /// Puts the memory of a tensor from before the capture, all of its extent, in the place of `made`, a storage of the capture. False, and nothing changes,
+  /// unless each call that uses the tensor's memory comes before the first one that uses `made`.
+  bool reuse(const Storage& made, const Tensor& tensor);
   /// Releases everything that was recorded.
   void drop() noexcept;
   /// Moves the captured nodes into `state` and gives addresses to memory. Errors: as Graph::capture_end().

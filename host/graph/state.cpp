@@ -491,11 +491,16 @@ void GraphState::apply(std::span<const Move> moves) {
     }
     set = m.to;
   }
-  for (int n : changed) {
-    GraphWork& node = nodes[static_cast<std::size_t>(n)];
-    if (node.table.first_base < 0 || !placed_) continue;
-    resolve_table(node);
-    set_arguments(node, node.object.get());
+  try {
+    for (int n : changed) {
+      GraphWork& node = nodes[static_cast<std::size_t>(n)];
+      if (node.table.first_base < 0 || !placed_) continue;
+      resolve_table(node);
+      set_arguments(node, node.object.get());
+    }
+  } catch (...) {  // the tables are those of before, so that the next call must set all of it again
+    for (const Move& m : moves) nodes[static_cast<std::size_t>(m.node)].set[static_cast<std::size_t>(m.use)] = {};
+    throw;
   }
   if (!changed.empty()) backend_->changed(GraphProgram(*this), changed);
 }

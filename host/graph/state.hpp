@@ -66,6 +66,7 @@ struct GraphWork {
   std::uint8_t pattern = 0;  ///< of a fill
   HostTask task;
   OpaqueTask opaque;
+  bool knows_memory = false;  ///< of an opaque task: HostWork::knows_memory
   std::vector<int> after;
   std::shared_ptr<const std::vector<GraphLabel>> labels;
   std::shared_ptr<const Meaning> meaning;  ///< what the launch computes; null if the op does not say

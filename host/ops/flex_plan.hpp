@@ -6,6 +6,7 @@
 #include "encode/plan.hpp"
 #include "ops/traced.hpp"
 
+#include <array>
 #include <functional>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -86,6 +87,9 @@ std::uint32_t dropout_below(double p);
 void bind_dropout(Encoder& encoder, const FlexDropout& dropout, DType dtype);
 /// The factors, 0 or 1 / (1 - p), of the weights of queries begin to end - 1: (batch, heads, end - begin, kv_len), f32 or f64.
 Tensor dropout_factors(const FlexDropout& dropout, DType dtype, std::int64_t begin, std::int64_t end, const Stream& stream);
+
+/// The backends that attention::SdpaBackends enables on this thread, in order; 255: none.
+std::array<std::uint8_t, 2> sdpa_backends();
 
 /// A call for which gradients of the score mod's captured tensors are wanted.
 struct CapturedCall {

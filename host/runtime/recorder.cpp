@@ -55,6 +55,25 @@ void Recording::end_underway() noexcept {
   if (std::erase(underway().all, this) > 0) underway().count.fetch_sub(1);
 }
 
+HostRead::HostRead(StreamImpl& stream, std::string_view call, const Tensor* tensor, void* destination)
+    : call_(call), tensor_(tensor), destination_(destination) {
+  const std::shared_ptr<Recording> recording = stream.recording();
+  if (!recording || !recording->reads()) [[likely]]
+    return;
+  HostReads* reads = recording->reads();
+  const HostReads::Answer answer = reads->begin(call, tensor, destination);
+  supplied_ = answer == HostReads::Answer::supplied;
+  if (answer == HostReads::Answer::run) reads_ = reads;
+}
+
+HostRead::~HostRead() {
+  if (reads_) reads_->failed(call_);
+}
+
+void HostRead::done() {
+  if (HostReads* reads = std::exchange(reads_, nullptr)) reads->end(tensor_, destination_);
+}
+
 bool illegal_on(StreamImpl& stream, std::string_view call) {
   std::shared_ptr<Recording> recording = stream.recording();
   if (!recording) check_outside_branches(call, stream.runtime());

@@ -35,6 +35,7 @@ struct HostWork {
   OpaqueTask opaque;  ///< empty if `task` is set
   std::span<const Tensor> inputs, outputs;
   Cost cost;
+  bool knows_memory = false;  ///< `opaque` takes no places: the memory that it uses cannot be exchanged
 };
 
 /// Cost of a command that copies so many bytes: it reads and writes them.
@@ -68,6 +69,23 @@ struct RecordMark {
   std::map<std::uint64_t, int> seen;  ///< for each stream id the number of its commands before this point
 };
 
+/// Goes on where a recording's host reads: see compile(). Called on the recording's thread.
+class HostReads {
+ public:
+  virtual ~HostReads() = default;
+  enum class Answer : std::uint8_t {
+    refuse,    ///< the call is illegal, as in other recordings
+    run,       ///< the recording has ended and its work was enqueued: the call may run
+    supplied,  ///< `destination` has the value, and the recording goes on
+  };
+  /// A call is about to read the tensor (null: to wait for the stream).
+  virtual Answer begin(std::string_view call, const Tensor* tensor, void* destination) = 0;
+  /// The call has run; a recording begins.
+  virtual void end(const Tensor* tensor, const void* data) = 0;
+  /// The call has thrown.
+  virtual void failed(std::string_view call) noexcept = 0;
+};
+
 /// Calls that a recording may forbid on streams and memory that are not recorded.
 enum class Beside : std::uint8_t {
   waiting,     ///< waits, queries, and memory from the driver
@@ -94,10 +112,38 @@ class Recording : public Recorder, public std::enable_shared_from_this<Recording
   /// Reason why this thread must not make the call while the recording is underway; empty if it may.
   virtual std::string forbids(Beside what) const = 0;
 
+  /// Who goes on where the host reads; null: nobody. Set before the recording's thread enqueues anything.
+  HostReads* reads() const noexcept { return reads_; }
+  void set_reads(HostReads* reads) noexcept { reads_ = reads; }
+
  protected:
   /// Between begin_underway() and end_underway() calls on other streams ask forbids().
   void begin_underway();
   void end_underway() noexcept;
+
+ private:
+  HostReads* reads_ = nullptr;
+};
+
+/// A call that reads a tensor, or waits for the stream, while it runs: where the stream records, HostReads may let it.
+class HostRead {
+ public:
+  HostRead(StreamImpl& stream, std::string_view call, const Tensor* tensor = nullptr, void* destination = nullptr);
+  /// Tells HostReads of a failure, unless done() was called.
+  ~HostRead();
+  HostRead(const HostRead&) = delete;
+  HostRead& operator=(const HostRead&) = delete;
+  /// True if there is nothing left to do.
+  bool supplied() const noexcept { return supplied_; }
+  /// The call has succeeded.
+  void done();
+
+ private:
+  std::string_view call_;
+  const Tensor* tensor_;
+  const void* destination_;
+  HostReads* reads_ = nullptr;
+  bool supplied_ = false;
 };
 
 /// True if a dry run has noted the call, which must then do nothing. Errors: capturing if the stream records; not_supported in a branch.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -41,6 +42,20 @@ void Storage::place(std::string_view op) {
   recording_.reset();
 }
 
+void Storage::stand_for(std::shared_ptr<Storage> other) {
+  mem_ = other->mem_;
+  offset_ = other->offset_;
+  stands_for_ = std::move(other);
+  recording_.reset();
+}
+
+void Storage::let_go() noexcept {
+  return_block();
+  users_.clear();
+  keeper_.reset();
+  wrapped_ = {};
+}
+
 Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::shared_ptr<void> keeper)
     : runtime_(runtime),
       keeper_(std::move(keeper)),
@@ -54,22 +69,26 @@ Storage::Storage(Runtime& runtime, ClMem buffer, std::uint64_t bytes, std::share
 Storage::~Storage() {
   if (forked()) return;
   if (recording_) recording_->released(recorded_buffer_);
-  if (block_) {
-    std::vector<BlockUse> uses;
-    auto add_use = [&](StreamEnd& user) {
-      if (ClEvent mark = user.mark()) uses.push_back({user.stream(), std::move(mark)});
-    };
-    for (const auto& user : users_) add_use(*user);
-    // A block that was another stream's goes back to that one, which does not know of the work of this one.
-    if (block_->segment->stream != home_->id() || runtime_.pool().checks_memory()) add_use(*home_->end());
-    runtime_.pool().release(block_, std::move(uses));
-  }
+  return_block();
   if (keeper_)
     for (const auto& user : users_) user->finish();
   runtime_.add_live(-1);
 }
 
+void Storage::return_block() {
+  if (!block_) return;
+  std::vector<BlockUse> uses;
+  auto add_use = [&](StreamEnd& user) {
+    if (ClEvent mark = user.mark()) uses.push_back({user.stream(), std::move(mark)});
+  };
+  for (const auto& user : users_) add_use(*user);
+  // A block that was another stream's goes back to that one, which does not know of the work of this one.
+  if (block_->segment->stream != home_->id() || runtime_.pool().checks_memory()) add_use(*home_->end());
+  runtime_.pool().release(std::exchange(block_, nullptr), std::move(uses));
+}
+
 void Storage::note_user(const std::shared_ptr<StreamImpl>& stream) {
+  if (stands_for_) stands_for_->note_user(stream);
   std::lock_guard lock(mutex_);
   last_user_.store(stream->id(), std::memory_order_relaxed);
   if ((!block_ && !keeper_) || stream == home_) return;

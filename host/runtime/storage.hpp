@@ -41,6 +41,12 @@ class Storage : public std::enable_shared_from_this<Storage> {
   /// Id of the innermost branch that made the memory, outside of which nothing knows what is in it; 0: none, or a caller's buffer.
   std::uint64_t branch() const noexcept { return branch_; }
   void set_branch(std::uint64_t id) noexcept { branch_ = id; }
+  /// Gives memory of a recording the address of another storage, in whose place it is used from now on.
+  void stand_for(std::shared_ptr<Storage> other);
+  /// The storage that this one stands for; null: none.
+  const std::shared_ptr<Storage>& stands_for() const noexcept { return stands_for_; }
+  /// Gives the memory back. No work may use it after; the address stays as a number, to compare with others.
+  void let_go() noexcept;
   /// True if both storages are parts of one buffer, so that their offsets tell whether they overlap.
   bool same_memory(const Storage& other) const noexcept { return mem_ ? mem_ == other.mem_ : this == &other; }
 
@@ -54,6 +60,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
  private:
   void take_block(std::string_view op);
+  void return_block();
   void note_user(const std::shared_ptr<StreamImpl>& stream);
   void check_race(StreamImpl& stream, bool writes, const char* op);
 
@@ -62,6 +69,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::shared_ptr<Recording> recording_;
   int recorded_buffer_ = -1;
   Block* block_ = nullptr;
+  std::shared_ptr<Storage> stands_for_;
   std::shared_ptr<void> keeper_;
   ClMem wrapped_;
   cl_mem mem_ = nullptr;

@@ -403,8 +403,11 @@ bool Stream::query() const {
 
 void Stream::synchronize() const {
   auto& impl = detail::need(impl_, "Stream::synchronize");
+  detail::HostRead waiting(impl, "Stream::synchronize");
+  if (waiting.supplied()) return;
   if (detail::illegal_on(impl, "Stream::synchronize") || detail::illegal_beside("Stream::synchronize")) return;
   impl.synchronize("Stream::synchronize");
+  waiting.done();
 }
 
 void Stream::reset() const {

@@ -196,6 +196,8 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
   detail::OpName named(op);
   detail::Storage& storage = detail::storage_of(*this, op);
   Stream stream = detail::resolve_stream(given, storage.runtime(), op);
+  detail::HostRead reading(*stream.impl(), op, this, destination);
+  if (reading.supplied()) return;
   if (detail::illegal_on(*stream.impl(), op) || detail::illegal_beside(op)) {
     std::memset(destination, 0, nbytes());
     return;
@@ -203,6 +205,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
   detail::check_placed(storage, op);
   if (numel_ == 0) {
     stream.synchronize();
+    reading.done();
     return;
   }
   Tensor source = contiguous(stream);
@@ -227,6 +230,7 @@ void Tensor::read(void* destination, const Stream& given, const char* op) const 
     clFinish(stream.impl()->queue());  // ends all writes to the memory, which the caller may free at once
     throw;
   }
+  reading.done();
 }
 
 template <>

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/allocator.hpp>
 #include <clutch/attention.hpp>
+#include <clutch/compile.hpp>
 #include <clutch/complex.hpp>
 #include <clutch/control.hpp>
 #include <clutch/device.hpp>

@@ -57,7 +57,7 @@ endforeach()
 clutch_add_recovery_test(dist_recovery_nightly 4 LABELS nightly CASES ${recovery_cases} "kill recv before" "stop recv before")
 
 # The examples of ranks.
-file(GLOB examples_of_ranks RELATIVE ${CMAKE_SOURCE_DIR}/examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/1*)
+file(GLOB examples_of_ranks RELATIVE ${CMAKE_SOURCE_DIR}/examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/1[0-3]_*)
 foreach(example IN LISTS examples_of_ranks)
   add_executable(example_${example} ${CMAKE_SOURCE_DIR}/examples/${example}/main.cpp)
   target_link_libraries(example_${example} PRIVATE clutch_dist clutch_warnings)

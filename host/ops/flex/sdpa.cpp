@@ -14,8 +14,8 @@
 #include <cmath>
 #include <limits>
 
-namespace clutch { inline namespace v0 { namespace attention {
-namespace {
+namespace clutch { inline namespace v0 {
+namespace attention { namespace {
 
 constexpr std::string_view kOp = "sdpa";
 constexpr std::uint8_t kNone = 255;
@@ -116,7 +116,13 @@ SdpaResult by_math(const Call& c, const SdpaOptions& o, const Stream& stream) {
   return {.out = out, .lse = made[1].squeeze(-1), .dropout_state = dropout.state};
 }
 
-}  // namespace
+}}  // namespace attention
+
+namespace detail {
+std::array<std::uint8_t, 2> sdpa_backends() { return attention::enabled(); }
+}  // namespace detail
+
+namespace attention {
 
 SdpaBackends::SdpaBackends(std::initializer_list<SdpaBackend> order) {
   detail::OpName named("attention::SdpaBackends");
@@ -189,4 +195,5 @@ void sdpa_backward_out(const FlexGradients& out, const Tensor& grad_out, const T
   detail::store_gradients(out, sdpa_backward(grad_out, q, k, v, result, options, backward, stream), kOp, stream);
 }
 
-}}}  // namespace clutch::v0::attention
+}  // namespace attention
+}}  // namespace clutch::v0
