@@ -92,7 +92,8 @@ void add_rows(Rows& rows, const std::string& name, bool in_quick, const std::fun
                             eager ? model->build(stream) : graph->replay(stream);
                             return model->result.to_bytes(stream) == want ? "" : "the replay differs from eager calls";
                           };
-                          if (auto peer = enqueue_peer(eager ? *graph : *captured(model->build, stream, "host"), stream)) work.peers.push_back(std::move(*peer));
+                          if (auto peer = enqueue_peer(eager ? *graph : *captured(model->build, stream, "host"), stream))
+                            work.peers.push_back(std::move(*peer));
                           return work;
                         },
                     .lacks = lacks_for(backend)});

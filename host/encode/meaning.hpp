@@ -23,9 +23,9 @@ struct RowsMeaning {
   bool reduces_alone = false;
 };
 
-/// What a launch computes, for graphs that fuse it with others. Its operands are those of the launch, in their order: elements, results, inputs, captured tensors.
-/// Inputs and elements go together element by element, over `sizes`, to which inputs broadcast. Results have one element for each row: for all of the dimensions
-/// `gone`.
+/// What a launch computes, for graphs that fuse it with others. Its operands are those of the launch, in their order: elements, results, inputs, captured
+/// tensors. Inputs and elements go together element by element, over `sizes`, to which inputs broadcast. Results have one element for each row: for all of the
+/// dimensions `gone`.
 struct Meaning {
   /// Another launch of the kind.
   struct Call {

@@ -313,7 +313,8 @@ class Fuser {
       std::string why = merge(candidate, group_of(node));
       if (!why.empty()) refused = why;
     }
-    if (groups_[group_of(node)].nodes.size() == 1) why_[static_cast<std::size_t>(node)] = refused.empty() ? "no node that can be fused has a tensor in common with it" : refused;
+    if (groups_[group_of(node)].nodes.size() == 1)
+      why_[static_cast<std::size_t>(node)] = refused.empty() ? "no node that can be fused has a tensor in common with it" : refused;
   }
 
   /// Merges two groups into one. Returns why they stay apart; empty if they do not.
@@ -347,7 +348,8 @@ class Fuser {
   std::string rows_differ(const Group& a, const Group& b, const Space& space) const {
     if (a.rows.empty() || b.rows.empty()) return {};
     const RowsMeaning &x = *piece(a.rows[0]).meaning->rows, &y = *piece(b.rows[0]).meaning->rows;
-    if (x.reduces_alone || y.reduces_alone || x.accumulator != y.accumulator) return "it and the nodes that it has a tensor in common with reduce by different accumulators";
+    if (x.reduces_alone || y.reduces_alone || x.accumulator != y.accumulator)
+      return "it and the nodes that it has a tensor in common with reduce by different accumulators";
     if (gone_over(a.rows[0], space) != gone_over(b.rows[0], space)) return "it and the nodes that it has a tensor in common with reduce other dimensions";
     std::size_t totals = 0;
     for (const Group* group : {&a, &b})
@@ -367,8 +369,10 @@ class Fuser {
         const bool alike = !a.apart && !b.apart && over(a.view, px.space, space) == over(b.view, py.space, space);
         shares = shares || alike;
         if (alike || (!a.writes && !b.writes) || a.first >= b.last || b.first >= a.last) continue;
+        if (broken_rule == BrokenRule::other_views) [[unlikely]]
+          continue;
         return a.apart || b.apart ? "an element depends on other elements of a tensor that the nodes it has a tensor in common with write"
-                                      : "it uses another view of memory that the nodes it has a tensor in common with write";
+                                  : "it uses another view of memory that the nodes it has a tensor in common with write";
       }
     return {};
   }
@@ -382,6 +386,8 @@ class Fuser {
 
   /// True if a node outside of both groups depends on one of them, and one of them on it.
   bool has_way_around(int first, int second) const {
+    if (broken_rule == BrokenRule::way_around) [[unlikely]]
+      return false;
     std::set<int> seen;
     std::vector<int> open;
     auto visit = [&](int group, bool from_inside) {
@@ -433,10 +439,13 @@ class Fuser {
   /// True if no node outside of the group, and nobody after the replay, sees the operand's memory.
   bool is_inside(const Operand& o, const Group& group) const {
     if (!is_temporary(o.view.buffer)) return false;
+    if (broken_rule == BrokenRule::seen_result) [[unlikely]]
+      return true;
     const auto& all = readers();
     auto found = all.find(o.view.buffer);
     if (found == all.end()) return true;
-    return std::all_of(found->second.begin(), found->second.end(), [&](int reader) { return std::binary_search(group.nodes.begin(), group.nodes.end(), reader); });
+    return std::all_of(found->second.begin(), found->second.end(),
+                       [&](int reader) { return std::binary_search(group.nodes.begin(), group.nodes.end(), reader); });
   }
 
   /// Nodes that read each buffer.
@@ -481,7 +490,22 @@ class Fuser {
         program.why_alone[static_cast<std::size_t>(node)] = why.empty() ? why_[static_cast<std::size_t>(node)] : why;
       }
     }
+    drop_idle_fills(program);
     return program;
+  }
+
+  /// Removes fills of memory that no other launch uses any more.
+  void drop_idle_fills(FusedProgram& program) const {
+    std::map<int, int> uses;
+    for (const FusedStep& step : program.steps)
+      for (const GraphUse& use : step.work.uses) ++uses[use.buffer];
+    std::erase_if(program.steps, [&](const FusedStep& step) {
+      if (step.work.kind != GraphNodeKind::fill) return false;
+      const int buffer = step.work.uses[0].buffer;
+      if (!is_temporary(buffer) || uses[buffer] > 1) return false;
+      program.why_alone[static_cast<std::size_t>(step.nodes.front())] = "no launch uses what it fills";
+      return true;
+    });
   }
 
   /// The groups in an order in which each comes after those that it depends on, else that of their first nodes.
@@ -510,7 +534,9 @@ class Fuser {
 
   /// Values as a store in the dtype and a load would leave them.
   static std::optional<Expr> stored(const Expr& value, DType dtype) {
-    if (compute_dtype(dtype, "fuse") == dtype && dtype == value.dtype()) return value;
+    if (compute_dtype(dtype, kOp) == dtype && dtype == value.dtype()) return value;
+    if (broken_rule == BrokenRule::narrow_store) [[unlikely]]
+      return cast(value, compute_dtype(dtype, kOp));
     // A store rounds once from f64; a cast of an expression goes by way of f32.
     if (value.dtype() == DType::f64 && (dtype == DType::f16 || dtype == DType::bf16)) return std::nullopt;
     return cast(value, dtype);
@@ -580,8 +606,7 @@ class Fuser {
       } else {
         const RowsMeaning& rows = *m.rows;
         const auto own = static_cast<int>(totals.size()), count = static_cast<int>(rows.totals.size());
-        for (int t = 0; t < kMostTotals; ++t)
-          inputs.push_back(t < count ? expr_input(first_total + own + t, accumulator) : expr_constant(accumulator, 0));
+        for (int t = 0; t < kMostTotals; ++t) inputs.push_back(t < count ? expr_input(first_total + own + t, accumulator) : expr_constant(accumulator, 0));
         inputs.push_back(expr_input(first_total + kMostTotals, accumulator));
         for (const ExprFunction& f : rows.totals) totals.push_back(outputs_of(f, inputs, params)[0]);
         built.rows.ops.insert(built.rows.ops.end(), rows.ops.begin(), rows.ops.end());
@@ -590,7 +615,8 @@ class Fuser {
       }
       for (int k = 0; k < m.elements + m.results; ++k) {
         Operand o = operand(k);
-        const std::optional<Expr> value = stored(k < m.elements ? of_elements[static_cast<std::size_t>(k)] : of_results[static_cast<std::size_t>(k - m.elements)], o.view.dtype);
+        const std::optional<Expr> value =
+            stored(k < m.elements ? of_elements[static_cast<std::size_t>(k)] : of_results[static_cast<std::size_t>(k - m.elements)], o.view.dtype);
         if (!value) {
           why = "a store rounds f64 to 16 bits at once, which no function of values does";
           return std::nullopt;
@@ -676,9 +702,8 @@ class Fuser {
       for (const Operand& o : *list) step.addresses.emplace_back(o.node, o.use);
     if (!built->function.empty())
       for (const Tensor& t : built->function.body()->tensors) {
-        const auto from = std::find_if(built->captured.begin(), built->captured.end(), [&](const Operand& o) {
-          return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
-        });
+        const auto from = std::find_if(built->captured.begin(), built->captured.end(),
+                                       [&](const Operand& o) { return same_view(t, emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)])); });
         step.addresses.emplace_back(from->node, from->use);
       }
     if (step.addresses.size() != step.work.uses.size())
@@ -697,7 +722,8 @@ class Fuser {
       const auto& labels = work(node).labels;
       if (!labels || !seen.insert(labels.get()).second) continue;
       for (const GraphLabel& label : *labels)
-        if (std::none_of(all->begin(), all->end(), [&](const GraphLabel& l) { return l.name == label.name && l.values == label.values; })) all->push_back(label);
+        if (std::none_of(all->begin(), all->end(), [&](const GraphLabel& l) { return l.name == label.name && l.values == label.values; }))
+          all->push_back(label);
     }
     return all->empty() ? nullptr : all;
   }
@@ -706,11 +732,11 @@ class Fuser {
   std::vector<std::optional<Piece>> pieces_;
   std::map<int, Group> groups_;
   std::vector<int> group_of_;
-  std::vector<std::vector<int>> after_;        ///< nodes that depend on each node
-  std::map<int, std::vector<int>> users_;      ///< pointwise nodes so far that use a buffer
+  std::vector<std::vector<int>> after_;    ///< nodes that depend on each node
+  std::map<int, std::vector<int>> users_;  ///< pointwise nodes so far that use a buffer
   mutable std::map<int, std::vector<int>> readers_;
   std::vector<std::string> why_;
-  std::map<int, std::string> refused_;         ///< reductions whose launches could not be made
+  std::map<int, std::string> refused_;  ///< reductions whose launches could not be made
   std::unique_ptr<Emission> emission_;
 };
 

@@ -8,6 +8,16 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// A rule of fusion that a test breaks, to see that wrong results are found.
+enum class BrokenRule : std::uint8_t {
+  none,
+  other_views,   ///< nodes whose views of written memory differ are not one launch
+  way_around,    ///< a node that must come between nodes of a launch keeps them apart
+  narrow_store,  ///< a value is rounded to the dtype that a node stored it in
+  seen_result,   ///< a value that other nodes read is stored
+};
+inline BrokenRule broken_rule = BrokenRule::none;
+
 /// A launch in the place of nodes of a graph, or one node as it is.
 struct FusedStep {
   GraphWork work;
@@ -17,8 +27,8 @@ struct FusedStep {
 };
 
 struct FusedProgram {
-  std::vector<FusedStep> steps;       ///< in an order that keeps each result
-  std::vector<std::string> why_alone; ///< for each node of the graph why it is not fused; empty if it is
+  std::vector<FusedStep> steps;        ///< in an order that keeps each result
+  std::vector<std::string> why_alone;  ///< for each node of the graph why it is not fused; empty if it is
 };
 
 /// The nodes of a finished capture in fewer launches, each result with the same bits. Pointwise nodes that read each other's results, or one tensor, become one

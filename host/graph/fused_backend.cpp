@@ -73,7 +73,8 @@ std::string FusedBackend::find_stale(const GraphState& state) const {
       place.written = place.written || use.access != Argument::Kind::input;
     }
   auto meet = [](std::int64_t a, const Place& p, std::int64_t b, const Place& q) {
-    return a + static_cast<std::int64_t>(p.begin) < b + static_cast<std::int64_t>(q.end) && b + static_cast<std::int64_t>(q.begin) < a + static_cast<std::int64_t>(p.end);
+    return a + static_cast<std::int64_t>(p.begin) < b + static_cast<std::int64_t>(q.end) &&
+           b + static_cast<std::int64_t>(q.begin) < a + static_cast<std::int64_t>(p.end);
   };
   for (auto p = places.begin(); p != places.end(); ++p)
     for (auto q = std::next(p); q != places.end(); ++q) {
@@ -81,7 +82,8 @@ std::string FusedBackend::find_stale(const GraphState& state) const {
       const auto& [a, a_mem, a_at] = p->first;
       const auto& [b, b_mem, b_at] = q->first;
       if (a == b && meet(0, p->second, 0, q->second)) return "some uses of a captured tensor, and not all, were given another one";
-      if (a_mem == b_mem && meet(a_at, p->second, b_at, q->second)) return "tensors share memory in the place of captured ones that do not, or are known not to";
+      if (a_mem == b_mem && meet(a_at, p->second, b_at, q->second))
+        return "tensors share memory in the place of captured ones that do not, or are known not to";
     }
   return {};
 }

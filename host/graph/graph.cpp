@@ -183,7 +183,11 @@ void Graph::rebind(std::span<const Rebinding> rebindings) { handle_->need("Graph
 
 void Graph::save(const std::string& path, std::span<const NamedTensor> tensors, const GraphSaveOptions& options) const {
   detail::OpName named("Graph::save");
-  detail::save_graph(handle_->need("Graph::save"), path, tensors, options);
+  const detail::GraphState& state = handle_->need("Graph::save");
+  // Other processes replay what this one does: fewer launches, if there are.
+  const detail::FusedBackend* fused = state.fused_backend();
+  const bool fewer = fused && fused->is_chosen() && fused->groups() > 0 && !fused->replays_nodes() && !state.has_rebound() && state.named.empty();
+  detail::save_graph(fewer ? *fused->fused() : state, path, tensors, options);
 }
 
 Graph Graph::load(const std::string& path, const Device& device, const GraphOptions& options) {

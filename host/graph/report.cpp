@@ -208,13 +208,15 @@ GraphNode describe_node(const GraphState& state, int id) {
 std::vector<GraphNode> describe_nodes(const GraphState& state) {
   std::vector<GraphNode> all;
   for (int i = 0; i < static_cast<int>(state.nodes.size()); ++i) all.push_back(describe_node(state, i));
-  if (const FusedBackend* fused = state.fused_backend(); fused && fused->fused())
+  if (const FusedBackend* fused = state.fused_backend(); fused && fused->fused()) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].why = fmt::format("not run: {}", fused->why_alone()[i]);
     for (const FusedStep& step : fused->steps())
       for (int node : step.nodes) {
         const std::string& alone = fused->why_alone()[static_cast<std::size_t>(node)];
-        all[static_cast<std::size_t>(node)].why =
-            step.nodes.size() > 1 ? fmt::format("one launch ({}) with {} others", step.form, step.nodes.size() - 1) : fmt::format("a launch of its own: {}", alone);
+        all[static_cast<std::size_t>(node)].why = step.nodes.size() > 1 ? fmt::format("one launch ({}) with {} others", step.form, step.nodes.size() - 1)
+                                                                        : fmt::format("a launch of its own: {}", alone);
       }
+  }
   return all;
 }
 

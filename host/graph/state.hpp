@@ -173,9 +173,9 @@ class GraphState {
   std::string backend_name_;
   std::unique_ptr<GraphImpl> backend_;
   bool instantiated_ = false;
-  bool placed_ = false;              ///< temporaries have places
-  std::weak_ptr<StreamImpl> home_;   ///< whose pool they come from
-  std::vector<Move> moving_;         ///< of move_use()
+  bool placed_ = false;             ///< temporaries have places
+  std::weak_ptr<StreamImpl> home_;  ///< whose pool they come from
+  std::vector<Move> moving_;        ///< of move_use()
   std::uint64_t replays_ = 0;
   std::vector<std::vector<std::pair<int, int>>> uses_;  ///< (node, use) by buffer
   std::unordered_map<const Storage*, int> buffer_of_;

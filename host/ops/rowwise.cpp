@@ -504,7 +504,8 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
   std::vector<Expr> known;
   for (DType d : dtypes) known.push_back(expr_input(static_cast<int>(known.size()), d));
   if (row.size().dtype() != rows.accumulator)
-    refuse(ErrorCode::not_supported, fmt::format("totals must be {} as before, got tensors for which they are {}", name(rows.accumulator), name(row.size().dtype())));
+    refuse(ErrorCode::not_supported,
+           fmt::format("totals must be {} as before, got tensors for which they are {}", name(rows.accumulator), name(row.size().dtype())));
   known.resize(known.size() + kMaxTotals, expr_constant(rows.accumulator, 0));
   known.push_back(row.size());
   for (std::size_t i = 0; i < rows.ops.size(); ++i) {
@@ -527,7 +528,8 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
 std::optional<ExprFunction> of_total_alone(const RowsMeaning& rows, std::size_t inputs) {
   for (const ExprStep& s : rows.results.body()->steps)
     for (int o : s.operands)
-      if (const ExprStep& from = rows.results.body()->steps[static_cast<std::size_t>(o)]; from.op == ExprOp::input && static_cast<std::size_t>(from.index) != inputs)
+      if (const ExprStep& from = rows.results.body()->steps[static_cast<std::size_t>(o)];
+          from.op == ExprOp::input && static_cast<std::size_t>(from.index) != inputs)
         return std::nullopt;
   std::vector<Expr> given;
   for (DType d : rows.results.body()->inputs) given.push_back(given.size() == inputs ? expr_input(0, rows.accumulator) : expr_constant(d, 0));
@@ -546,8 +548,8 @@ void launch_fused(const Meaning::Call& call) {
       for (DType d : rows.totals[0].body()->inputs)
         inputs.push_back(inputs.size() < dtypes.size() ? expr_input(static_cast<int>(inputs.size()), d) : expr_constant(d, 0));
       const std::vector<Expr> value = applied(rows.totals[0], inputs);
-      reduce_out(call.results[0], static_cast<Reduce>(rows.ops[0]), ExprFunction(dtypes, value), call.inputs, {.dims = call.dims, .keepdim = true, .after = *after},
-                 call.stream);
+      reduce_out(call.results[0], static_cast<Reduce>(rows.ops[0]), ExprFunction(dtypes, value), call.inputs,
+                 {.dims = call.dims, .keepdim = true, .after = *after}, call.stream);
       return;
     }
   const RowFunction f = function_of(rows, dtypes);

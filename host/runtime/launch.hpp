@@ -71,8 +71,8 @@ struct Launch {
   InPlace<BoundArgument, kMaxArguments> arguments;
   LaunchTable table;
   std::shared_ptr<const Meaning> meaning;  ///< what it computes; null if the op does not say
-  std::vector<Tensor> kept;  ///< memory that the launch alone uses, until the recorder has taken it
-  Cost cost;                 ///< bytes of the tensors bound so far, unless moves() stated them
+  std::vector<Tensor> kept;                ///< memory that the launch alone uses, until the recorder has taken it
+  Cost cost;                               ///< bytes of the tensors bound so far, unless moves() stated them
   bool states_bytes = false;
   double bytes64 = 0, other_bytes = 0;  ///< of tensors bound so far: of f64 and c128, and of other dtypes
   /// The cost of what was bound, with the kind of its flops.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend "fused": what becomes one launch, and that each result has the bits of eager calls.
 #include "graph/backends.hpp"
+#include "graph/fuse.hpp"
 
 #include <clutch/nn.hpp>
 
@@ -77,13 +78,35 @@ TEST(Fused, AChainIsOneLaunchThatStoresItsLastValueAlone) {
 
 TEST(Fused, StoresInNarrowDtypesRound) {
   CLUTCH_EACH_DEVICE(device) {
-    for (DType dtype : {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::boolean}) {
+    for (DType dtype : {DType::f16, DType::bf16, DType::i8, DType::i64, DType::boolean}) {
       SCOPED_TRACE(name(dtype));
       expect_eager_bits(device, {mul(random({3000}, device), 50)}, [dtype](const Tensors& in) {
         Tensor h = in[0].to(dtype);
         Tensor back = h.to(DType::f32);
         return Tensors{add(back, in[0]), mul(back, 3)};
       });
+    }
+  }
+}
+
+TEST(Fused, AStoreThatDoesNotRoundIsFound) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    StreamGuard guard(stream);
+    Tensor x = random({1000}, device, DType::f16), y = random({1000}, device, DType::f16, 2);
+    auto f = [&] { return mul(add(x, y), 3); };
+    const Tensor want = f();
+    for (bool broken : {false, true}) {
+      detail::broken_rule = broken ? detail::BrokenRule::narrow_store : detail::BrokenRule::none;
+      Graph graph({.backend = "fused"});
+      Tensor got;
+      {
+        GraphCapture capture(graph, stream);
+        got = f();
+      }
+      detail::broken_rule = detail::BrokenRule::none;
+      graph.replay(stream);
+      EXPECT_EQ(got.to_bytes(stream) != want.to_bytes(stream), broken);
     }
   }
 }
@@ -119,7 +142,7 @@ TEST(Fused, WritesInPlaceKeepTheirOrder) {
 
 TEST(Fused, RowsTakeWhatIsBeforeAndBehindThem) {
   CLUTCH_EACH_DEVICE(device) {
-    for (std::int64_t m : {5, 64, 1000}) {
+    for (std::int64_t m : {5, 1000}) {
       SCOPED_TRACE(m);
       Counts c = expect_eager_bits(device, {random({48, m}, device), random({48, m}, device, DType::f32, 2), random({m}, device, DType::f32, 3)},
                                    [](const Tensors& in) { return Tensors{nn::softmax(add(mul(relu(in[0]), in[1]), in[2]), -1)}; });

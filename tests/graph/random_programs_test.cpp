@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs of the library's ops: every backend of graphs leaves the bits that eager calls leave. Backends with planted errors show that such are found.
+#include "graph/fuse.hpp"
 #include "runtime/settings.hpp"
 #include "support/fixture.hpp"
 #include "support/program_check.hpp"
@@ -40,7 +41,7 @@ std::optional<Program> asked_program(ProgramRun& run) {
 
 TEST(RandomPrograms, EveryBackendLeavesTheBitsOfEagerCalls) {
   // By day as many programs as fit, by night so many.
-  constexpr int kByNight = 20000, kLeast = 12;
+  constexpr int kByNight = 20000, kLeast = 6;
   constexpr double kSecondsByDay = 25;
   CLUTCH_EACH_DEVICE(device) {
     const auto begin = Clock::now();
@@ -294,6 +295,27 @@ TEST(RandomPrograms, PlantedMistakesAreFoundAndShrunk) {
   Program program = make_program(seed(), {}, run);
   EXPECT_FALSE(fails_on(program, device, planted(Mistake::none)));
   EXPECT_EQ(check_program(program, device, planted(Mistake::refuses), run_eagerly(program, device)).verdict, Verdict::refused);
+}
+
+TEST(RandomPrograms, FindEachBrokenRuleOfFusion) {
+  const Device& device = test_devices().front();
+  ProgramRun run(device);
+  struct Rule {
+    detail::BrokenRule rule = detail::BrokenRule::none;
+    explicit Rule(detail::BrokenRule broken) : rule(broken) { detail::broken_rule = rule; }
+    ~Rule() { detail::broken_rule = detail::BrokenRule::none; }
+  };
+  for (detail::BrokenRule rule : {detail::BrokenRule::other_views, detail::BrokenRule::way_around, detail::BrokenRule::seen_result}) {
+    int tried = 0;
+    bool found = false;
+    for (; tried < 40 && !found; ++tried) {
+      const Program program = make_program(seed() + static_cast<std::uint64_t>(tried), {}, run);
+      const Rule broken(rule);
+      found = fails_on(program, device, "fused");
+    }
+    fmt::print("rule {}: found by program {}\n", static_cast<int>(rule), tried);
+    EXPECT_TRUE(found) << "no program of " << tried << " finds rule " << static_cast<int>(rule);
+  }
 }
 
 }}  // namespace clutch::testing

@@ -86,6 +86,26 @@ TEST(SavedGraphs, AnotherGraphWithItsOwnMemoryDoesTheSame) {
   }
 }
 
+TEST(SavedGraphs, FusedLaunchesAreSaved) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    std::string path = path_of("fused");
+    Model nodes(device, stream), model(device, stream, "fused");
+    model.save(path);
+    nodes.graph.replay(stream);
+    model.graph.replay(stream);
+    for (const std::string& backend : backends_of(device)) {
+      Graph loaded = Graph::load(path, device, {.backend = backend});
+      EXPECT_LT(loaded.nodes().size(), nodes.graph.nodes().size());
+      EXPECT_EQ(loaded.find("model").size(), loaded.nodes().size()) << "a launch has the annotations of its nodes";
+      loaded.replay(stream);
+      for (auto [name, tensor] : {std::pair("y", nodes.y), {"total", nodes.total}, {"drawn", nodes.drawn}})
+        EXPECT_EQ(loaded.tensor(name).to_host<float>(stream), tensor.to_host<float>(stream)) << name;
+    }
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(SavedGraphs, AProcessWithoutTheCodeReplaysIt) {
   CLUTCH_EACH_DEVICE(device) {
     Stream stream(device);
