@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -101,7 +100,6 @@ struct Site {
   Stream stream;
   Tensor outer;            ///< predicate of the branch that the call is in; undefined if it is in none
   std::uint64_t outer_id;  ///< of that branch
-  bool is_recorded = stream.is_capturing();
 
   Site(const char* name, Runtime& of, const Stream& given)
       : op(name), runtime(of), stream(resolve_stream(given, of, name)), outer(current_predicate(of, name)), outer_id(current_branch_id()) {}
@@ -139,13 +137,12 @@ void check_results(std::span<const Tensor> got, const std::vector<Tensor>* expec
   }
 }
 
-/// Runs a caller's function as a branch. Labels its nodes if the stream records.
+/// Runs a caller's function as a branch, whose nodes in graphs it labels.
 template <class F>
 auto run_function(const Site& site, const char* key, const std::string& value, F&& function) {
   const StreamGuard current(site.stream);
   const NoOpName by_their_own_names;
-  std::optional<GraphAnnotation> label;
-  if (site.is_recorded) label.emplace(site.op, std::initializer_list<std::pair<std::string_view, std::string_view>>{{key, value}});
+  const GraphAnnotation label(site.op, {{key, value}});
   return std::forward<F>(function)();
 }
 
@@ -153,11 +150,8 @@ bool is_same_tensor(const Tensor& a, const Tensor& b) {
   return a.shares_storage(b) && a.byte_offset() == b.byte_offset() && a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-/// True if a result of the branch may be the call's own result: memory that the branch made, of which no other result is.
-bool may_keep(const Tensor& result, std::span<const Tensor> others, const Branch& branch) {
-  return result.storage()->branch() == branch.id() && result.is_contiguous() &&
-         std::none_of(others.begin(), others.end(), [&](const Tensor& other) { return other.shares_storage(result); });
-}
+/// True if a result of the branch may be the call's own result: memory that the branch made, and that is no result yet.
+bool may_keep(const Tensor& result, const Branch& branch) { return result.storage()->branch() == branch.id() && result.is_contiguous(); }
 
 std::vector<Tensor> choose(const Site& site, const Tensor& in, bool is_index, std::span<const BranchFunction> branches, std::span<const std::string> names) {
   const char* op = site.op;
@@ -179,7 +173,7 @@ std::vector<Tensor> choose(const Site& site, const Tensor& in, bool is_index, st
     if (branches[b]) got = run_function(site, "branch", names[b], branches[b]);
     check_results(got, b == 0 ? nullptr : &results, site.runtime, names[b], names[0], op);
     for (std::size_t i = 0; i < got.size(); ++i) {
-      if (b == 0 && may_keep(got[i], std::span(got).first(i), branch)) {
+      if (b == 0 && may_keep(got[i], branch)) {
         results.push_back(got[i]);
       } else {
         if (b == 0) results.push_back(empty(got[i].sizes(), {.dtype = got[i].dtype(), .device = site.stream.device()}, site.stream));
@@ -250,7 +244,7 @@ LoopResult run_loop(const Site& site, const LoopCondition& condition, const Loop
   }
   for (std::int64_t i = 0; i < max_iterations; ++i) {
     const PredicatedBranch branch(flag, op);
-    const std::string number = site.is_recorded ? fmt::format("{}", i) : std::string();
+    const std::string number = fmt::format("{}", i);
     const Tensor goes_on = run_function(site, "iteration", number, [&] { return condition(state); });
     check_scalar(goes_on, site.runtime, false, "the condition's result", op);
     {

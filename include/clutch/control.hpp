@@ -15,38 +15,35 @@ namespace clutch { inline namespace v0 {
 using BranchFunction = std::function<std::vector<Tensor>()>;
 
 /// Returns what `then` returns where the predicate is not zero, else what `otherwise` returns. The host runs both
-/// functions, once and in this order; the device skips what they enqueued in the branch that it does not take.
+/// functions, once and in this order; the device skips the commands of the branch that it does not take.
 /// Predicate: one element of any shape and of every dtype but packed ones, read once and before both functions; NaN is
 ///   not zero. Its value may be made by work that has not run.
 /// Results: new contiguous tensors. Both functions return as many tensors, with the same sizes and dtypes.
-/// In place: what a function writes to other tensors is written only where its branch is taken: copies, fills, writes
-/// of
-///   host memory and optimizer steps, too. Tensors that a function makes hold numbers only where its branch is taken.
+/// In place: other tensors are written only where the branch that writes them is taken, by copies, writes of host
+///   memory and optimizer steps, too. Tensors that a function makes hold numbers only where its branch is taken.
 /// Random numbers: generators advance only where the branch that draws is taken.
 /// Functions: they enqueue clutch calls of the predicate's device, on any stream that waits for an event of this one
-/// and
-///   is waited for within the function, and their own kernels: with Addressing::pointer any, with base_and_offset those
-///   whose text has two parameters more in front where CLUTCH_PREDICATED is defined, `__global const uchar* predicate,
-///   ulong predicate_offset`, and does nothing where the uint there is 0. The given stream is this thread's current one
-///   meanwhile. Threads that a function starts are in no branch.
+///   and is waited for within the function. The given stream is this thread's current one meanwhile. Threads that a
+///   function starts are in no branch.
+/// Callers' kernels: all with Addressing::pointer; with base_and_offset those whose text has two parameters more in
+///   front where CLUTCH_PREDICATED is defined, `__global const uchar* predicate, ulong predicate_offset`, and does
+///   nothing where the uint there is 0.
 /// Nesting: cond(), switch_() and while_loop() may be called in functions; the device takes an inner branch only where
 ///   it takes the outer one.
 /// Captures: as any call: replays decide anew. The nodes are ordinary kernels, of every backend and of saved graphs,
 ///   with a predicate in front and the annotation "cond".
-/// Gradients: cond(predicate, [&] { return then_backward(...); }, [&] { return otherwise_backward(...); }) is the
-///   gradient of the cond() that had the same predicate: where a tensor goes into one branch alone the other one
-///   returns zeros. The predicate has none.
-/// Costs: a launch for each command of both functions, also of what is skipped. A kernel's first use in a branch builds
-///   a program.
-/// Scratch: 8 bytes, and what the functions take; `otherwise`, and `then` where it returns what it did not make, copies
-///   its results.
+/// Gradients: cond() of the backward functions of both branches, with the same predicate, is the gradient; a branch
+///   that does not read a tensor returns zeros for it. The predicate has none.
+/// Costs: a launch for each command of both functions, also of those that are skipped. A kernel's first use in a branch
+///   builds a program.
+/// Scratch: 8 bytes, and the scratch of the functions. Results are copied, but those that `then` made itself.
 /// Errors: invalid_shape for a predicate of another number of elements, and for results of other sizes; invalid_dtype
 ///   for a packed predicate and results of other dtypes; invalid_argument for another number of results or an undefined
-///   one; device_mismatch. not_supported, in the name of the call, for what the device cannot skip or the host would
-///   wait for in a function: to_host, item, synchronize and other reads and waits, host tasks, Encoder::opaque, replays
-///   and captures of graphs, calls that make state which stays (optimizers), other devices, kernels that take no
-///   predicate. Commands that a function enqueued before an error stay enqueued, predicated; streams and captures go
-///   on.
+///   one; device_mismatch. Commands that a function enqueued before an error stay enqueued, with their predicate;
+///   streams and captures go on.
+/// Refused: not_supported, in the name of the call within a function, for work that the device cannot skip or the host
+///   would wait for: to_host, item, synchronize and other reads and waits, host tasks, Encoder::opaque, replays and
+///   captures of graphs, optimizers that are made, other devices, kernels that take no predicate.
 /// Stream: never waits.
 /// Source: torch.cond (PyTorch 2.12); jax.lax.cond. Differs on purpose: functions may write in place and differ in
 ///   strides.
@@ -63,7 +60,7 @@ CLUTCH_API std::vector<Tensor> switch_(const Tensor& index, std::span<const Bran
 
 /// Says of a loop's state whether the loop goes on: one element as cond() takes it.
 using LoopCondition = std::function<Tensor(std::span<const Tensor>)>;
-/// The next state of a loop's state.
+/// Gives the state after an iteration.
 using LoopBody = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 struct LoopOptions {
@@ -75,18 +72,18 @@ struct LoopResult {
   Tensor iterations;          ///< how many were run, an i64 of rank 0
 };
 
-/// Runs `body` on the state as long as `condition` of it is not zero, and max_iterations times at most: the condition
-/// is asked before each iteration, and no more once the loop has ended. Functions: both are called max_iterations times
-/// by the host, which enqueues all iterations at once; the device skips
-///   those behind the loop's end. They are branches as cond()'s, what they write in place included.
-/// State: the given tensors are copied, so that they stay as they are. Functions get the loop's own tensors, the same
-///   ones each time, contiguous; `body` returns as many, of the same sizes and dtypes, which are copied there unless
-///   they are those themselves: a body that writes its state in place and returns it copies nothing. No state is
+/// Runs `body` on the state as long as `condition` of it is not zero, max_iterations times at most. The condition is
+/// asked before each iteration, and no more once the loop has ended.
+/// Functions: the host calls both max_iterations times and enqueues all iterations at once; the device skips those
+///   behind the loop's end. They are branches as those of cond(): they write in place and draw only where they run.
+/// State: the given tensors are copied, and stay as they are. Functions get the loop's own tensors, contiguous, the
+///   same ones each time. `body` returns as many, of the same sizes and dtypes; they are copied there, but those that
+///   are the loop's own: a body that writes its state in place and returns it copies nothing. An empty state is
 ///   allowed.
-/// End: a loop that its bound ends has max_iterations iterations, and the state after them.
-/// Costs: launches for max_iterations iterations, whenever the loop ends: one more each than the functions have, and a
+/// Bound: a loop that it ends has max_iterations iterations, and the state after them.
+/// Costs: launches for max_iterations iterations, wherever the loop ends: one more each than the functions have, and a
 ///   copy for each tensor of the state.
-/// Scratch: 4 bytes, the state's size, and what the functions take.
+/// Scratch: 12 bytes, the state's size, and the scratch of the functions.
 /// Annotations in captures: "while_loop", with the number of the iteration.
 /// All else as cond(). Errors: as cond(); invalid_argument for empty functions and without max_iterations.
 /// Source: jax.lax.while_loop, torch.while_loop (PyTorch 2.12). Differs on purpose: the bound is mandatory.

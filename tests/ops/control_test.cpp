@@ -271,6 +271,26 @@ TEST(Cond, SkipsAnOptimizersStep) {
   }
 }
 
+TEST(Cond, KeepsNothingThatABranchMadeForLaterCalls) {
+  CLUTCH_EACH_DEVICE(device) {
+    // A compressed matrix is packed at its first product; a list of gradients is described at its first norm.
+    const Tensor w = sparse::prune_2_4(randn({64, 64}, {.device = device, .seed = 1})), b = randn({64, 48}, {.device = device, .seed = 2});
+    const Tensor p = full({3}, 1, {.device = device}), g = full({3}, 2, {.device = device});
+    const sparse::SemiStructured compressed = sparse::compress(w), other = sparse::compress(w);
+    optim::SGD guarded({p}, {.lr = 1.0});
+    const optim::StepOptions clipped{.max_norm = 1.0};
+    for (const int taken : {0, 1})
+      cond(
+          number(device, taken), [&] { return guarded.step(std::span(&g, 1), clipped), List{sparse::matmul(compressed, b)}; },
+          [&] {
+            return List{zeros({64, 48}, {.device = device})};
+          });
+    EXPECT_EQ(sparse::matmul(compressed, b).to_bytes(), sparse::matmul(other, b).to_bytes());
+    guarded.step(std::span(&g, 1), clipped);
+    EXPECT_NEAR(p.to_host<float>()[0], 1 - 2 / std::sqrt(3.0), 1e-5) << "one step within, one outside";
+  }
+}
+
 TEST(Switch, TakesTheBranchOfTheIndexAndClampsIt) {
   CLUTCH_EACH_DEVICE(device) {
     const Tensor x = from_host<float>({1, 2}, device), calls = zeros({3}, {.dtype = DType::i32, .device = device});
@@ -401,9 +421,9 @@ TEST(WhileLoop, CarriesStatesThatAreSwappedWrittenInPlaceOrEmpty) {
     EXPECT_EQ(swapped.state[0].to_host<float>(), (std::vector<float>{3, 4}));
     EXPECT_EQ(swapped.state[1].to_host<float>(), (std::vector<float>{1, 2}));
     const Tensor square = from_host<float>({1, 2, 3, 4}, device).reshape({2, 2});
-    const LoopResult turned = while_loop([&](std::span<const Tensor>) { return yes; }, [](std::span<const Tensor> s) { return List{s[0].transpose(0, 1)}; },
-                                         std::span(&square, 1), {.max_iterations = 3});
-    EXPECT_EQ(turned.state[0].to_host<float>(), (std::vector<float>{1, 3, 2, 4}));
+    const LoopResult transposed = while_loop([&](std::span<const Tensor>) { return yes; }, [](std::span<const Tensor> s) { return List{s[0].transpose(0, 1)}; },
+                                             std::span(&square, 1), {.max_iterations = 3});
+    EXPECT_EQ(transposed.state[0].to_host<float>(), (std::vector<float>{1, 3, 2, 4}));
     // No state: what the body writes in place counts.
     const Tensor left = number(device, 4);
     const LoopResult bare = while_loop([&](std::span<const Tensor>) { return left; }, [&](std::span<const Tensor>) { return sub_(left, 1), nothing(); }, {},
@@ -416,6 +436,7 @@ TEST(WhileLoop, CarriesStatesThatAreSwappedWrittenInPlaceOrEmpty) {
 TEST(WhileLoop, NestsInBranchesAndLoops) {
   CLUTCH_EACH_DEVICE(device) {
     // The sum of i j over 0 <= j < i < n, whose inner loop ends at another place each time.
+    const Tensor calls = number(device, 0);
     auto sums = [&](const Tensor& n) {
       const List start{number(device, 0), number(device, 0)};
       return while_loop(
@@ -429,6 +450,7 @@ TEST(WhileLoop, NestsInBranchesAndLoops) {
                   return map([](Expr j, Expr i) { return j < i; }, {t[0], s[0]});
                 },
                 [&](std::span<const Tensor> t) {
+                  add_(calls, 1);
                   return List{add(t[0], 1), map([](Expr sum, Expr i, Expr j) { return sum + i * j; }, {t[1], s[0], t[0]})};
                 },
                 inner, {.max_iterations = 6});
@@ -442,8 +464,13 @@ TEST(WhileLoop, NestsInBranchesAndLoops) {
         for (int j = 0; j < i; ++j) total += i * j;
       return total;
     };
-    for (const int n : {0, 1, 3, 5}) EXPECT_EQ(sums(number(device, n)).state[1].item(), want(n)) << n;
+    for (const int n : {0, 1, 3, 5}) {
+      fill_(calls, 0);
+      EXPECT_EQ(sums(number(device, n)).state[1].item(), want(n)) << n;
+      EXPECT_EQ(calls.item(), n * (n - 1) / 2) << n;
+    }
     for (const int p : {0, 1}) {
+      fill_(calls, 0);
       const List got = cond(
           number(device, p),
           [&] {
@@ -455,6 +482,7 @@ TEST(WhileLoop, NestsInBranchesAndLoops) {
           });
       EXPECT_EQ(got[0].item(), p ? want(4) : -1);
       EXPECT_EQ(got[1].item(), p ? 4 : -2);
+      EXPECT_EQ(calls.item(), p ? 6 : 0);
     }
   }
 }
