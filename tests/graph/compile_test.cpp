@@ -585,6 +585,44 @@ TEST(Compile, HostReadsThatFail) {
     EXPECT_TRUE(contains(message_of([&] { other(x); }), "compile: the function must do the same for equal arguments"));
     fill_(x, 1);
     EXPECT_EQ(values_of(other(x)), Values(2, 2));
+    // A function that catches the error of a read: nothing runs that it does then.
+    how = 4;
+    auto catches = compile(
+        [&](const Tensor& t) {
+          const Stream side(t.device());
+          if (how == 4) {
+            Event forked;
+            forked.record();
+            side.wait(forked);
+            add_(t, 1, {}, side);
+          }
+          try {
+            sum(t).item();
+          } catch (const Error&) {
+            how = 5;
+          }
+          if (how == 5) fill_(t, 7);
+        },
+        {.graph_breaks = GraphBreaks::allowed});
+    EXPECT_EQ(code_of([&] { catches(x); }), ErrorCode::capturing) << "later calls are refused";
+    EXPECT_EQ(how, 5);
+    auto goes_on = compile(
+        [&](const Tensor& t) {
+          const Stream side(t.device());
+          Event forked;
+          forked.record();
+          side.wait(forked);
+          add_(t, 1, {}, side);
+          try {
+            sum(t).item();
+          } catch (const Error&) {
+          }
+          return t;
+        },
+        {.graph_breaks = GraphBreaks::allowed});
+    EXPECT_TRUE(contains(message_of([&] { goes_on(x); }), "compile: the function must pass on the error of its host read, got one that goes on after Tensor::item failed"));
+    EXPECT_EQ(values_of(x), Values(2, 1));
+    how = 0;
     // Waits that no recording can do stay errors.
     Event event;
     auto waits = compile(
