@@ -20,6 +20,11 @@ namespace {
 
 }  // namespace
 
+std::shared_ptr<Storage> stand_in_for(const std::shared_ptr<Storage>& storage) {
+  check_cl(clRetainMemObject(storage->mem()), "Graph::capture_begin", "clRetainMemObject");
+  return std::make_shared<Storage>(storage->runtime(), ClMem(storage->mem()), storage->offset() + storage->bytes(), storage);
+}
+
 Capture::Capture(Runtime& runtime, std::shared_ptr<StreamImpl> origin, const CaptureOptions& options, bool dry)
     : runtime_(runtime),
       origin_(std::move(origin)),

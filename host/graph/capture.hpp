@@ -18,6 +18,9 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// A storage with the memory of another one, which a capture tells from that.
+std::shared_ptr<Storage> stand_in_for(const std::shared_ptr<Storage>& storage);
+
 /// A capture that is underway.
 class Capture final : public Recording {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/recorder.hpp"
 
+#include "runtime/op_name.hpp"
 #include "runtime/stream.hpp"
 
 #include <fmt/format.h>
@@ -56,12 +57,12 @@ void Recording::end_underway() noexcept {
 }
 
 HostRead::HostRead(StreamImpl& stream, std::string_view call, const Tensor* tensor, void* destination)
-    : call_(call), tensor_(tensor), destination_(destination) {
+    : call_(OpName::or_else(call)), tensor_(tensor), destination_(destination) {
   const std::shared_ptr<Recording> recording = stream.recording();
   if (!recording || !recording->reads()) [[likely]]
     return;
   HostReads* reads = recording->reads();
-  const HostReads::Answer answer = reads->begin(call, tensor, destination);
+  const HostReads::Answer answer = reads->begin(call_, tensor, destination);
   supplied_ = answer == HostReads::Answer::supplied;
   if (answer == HostReads::Answer::run) reads_ = reads;
 }

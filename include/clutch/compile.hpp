@@ -14,7 +14,7 @@
 
 namespace clutch { inline namespace v0 {
 
-/// What a compiled function does where it reads on the host: item(), to_host(), synchronize().
+/// Host reads in a compiled function: item(), to_host(), synchronize().
 enum class GraphBreaks : std::uint8_t {
   forbidden,  ///< Error, which names the call
   allowed,    ///< what was recorded runs, the read has its value, and the recording goes on: see compile()
@@ -66,7 +66,7 @@ struct CompiledClass {
   std::uint64_t donated_bytes = 0;  ///< of results in the memory of donated arguments, at each call
 };
 
-/// What a compiled function did so far.
+/// Counts of a compiled function's calls, and its classes.
 struct CompileReport {
   std::string name;
   std::uint64_t calls = 0;     ///< all of them
@@ -211,7 +211,7 @@ class Compiled {
     }
   }
 
-  /// What was captured, under which guards, and why.
+  /// Classes that were captured, their guards, and why.
   CompileReport explain() const { return detail::explain_compiled(*state_); }
   /// Forgets all graphs, and counts from 0 again. Work that runs is not disturbed.
   void reset() const { detail::reset_compiled(*state_); }
@@ -233,7 +233,7 @@ class Compiled {
 ///   Nothing else may choose what f does: it is as it was at the capture.
 /// Bits: those of the eager calls, on every backend. Sizes are never padded.
 /// Weights: tensors that are arguments may be others at each call, so one layer compiled is all layers of a model.
-///   Tensors that f refers to otherwise are read and written where they lie, as by a Graph, which keeps their memory;
+///   Tensors that f refers to otherwise are read and written where they are, as by a Graph, which keeps their memory;
 ///   what f assigns to variables outside of it happens at captures alone.
 /// Results: tensors of their own at each call (options.results). Those that are arguments, tensors that f refers to, or
 ///   views of them, are so at each call, and several views of one memory stay that.

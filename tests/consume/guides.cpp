@@ -36,6 +36,7 @@ void graphs(const clutch::Device& device) {
   piece_docs_graphs_md_2(std::move(graph), stream, weight, other, x, y);
   if (y.to_host<float>(stream)[0] != 11) throw std::runtime_error("the replay with another tensor did not count");
   piece_docs_graphs_md_3(normal({4, 8}, 1), normal({3, 8}, 2), normal({4, 8}, 3));
+  piece_docs_graphs_md_4({normal({8, 8}, 1), normal({8, 8}, 2)}, {normal({8}, 3), normal({8}, 4)}, normal({4, 8}, 5));
 }
 
 void control() {

@@ -546,6 +546,33 @@ TEST(Compile, HostReadsOfArgumentsWaitsAndRandomNumbers) {
   }
 }
 
+/// Ops whose results have sizes that they read on the host.
+TEST(Compile, SizesThatOpsReadSplitTheGraph) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    auto eager = [](const Tensor& x, const Tensor& mask) {
+      const Tensor places = nonzero(x + 1), kept = masked_select(x, mask);
+      return std::pair(places * 2, cumsum(kept, 0));
+    };
+    auto f = compile(eager, {.graph = {.backend = backend}, .graph_breaks = GraphBreaks::allowed});
+    for (const int ones : {3, 5, 3, 0, 5, 0, 3}) {
+      const Tensor x = arange(-4, 6, 1, {.device = device}), mask = arange(0, 10, 1, {.device = device});
+      const Tensor chosen = lt(mask, ones);
+      fill_(x.slice(0, 0, ones), -1);
+      const auto [places, sums] = f(x, chosen);
+      const auto [wanted_places, wanted_sums] = eager(x, chosen);
+      EXPECT_EQ(places.sizes(), wanted_places.sizes());
+      EXPECT_EQ(places.to_bytes(), wanted_places.to_bytes()) << ones;
+      EXPECT_EQ(sums.to_bytes(), wanted_sums.to_bytes()) << ones;
+    }
+    EXPECT_EQ(f.explain().replays, 4U) << f.explain().to_string();
+    auto refused = compile(eager, {.graph = {.backend = backend}});
+    const Tensor x = zeros({4}, {.device = device});
+    const std::string message = message_of([&] { refused(x, x + 1); });
+    EXPECT_TRUE(message.starts_with("nonzero: ")) << message;
+    EXPECT_EQ(code_of([&] { refused(x, x + 1); }), ErrorCode::capturing);
+  }
+}
+
 TEST(Compile, HostReadsThatFail) {
   CLUTCH_EACH_DEVICE(device) {
     int how = 0, runs = 0;
@@ -585,6 +612,45 @@ TEST(Compile, HostReadsThatFail) {
     EXPECT_TRUE(contains(message_of([&] { other(x); }), "compile: the function must do the same for equal arguments"));
     fill_(x, 1);
     EXPECT_EQ(values_of(other(x)), Values(2, 2));
+    // A function that catches the error of a read: nothing runs that it does then.
+    how = 4;
+    auto catches = compile(
+        [&](const Tensor& t) {
+          const Stream side(t.device());
+          if (how == 4) {
+            Event forked;
+            forked.record();
+            side.wait(forked);
+            add_(t, 1, {}, side);
+          }
+          try {
+            sum(t).item();
+          } catch (const Error&) {
+            how = 5;
+          }
+          if (how == 5) fill_(t, 7);
+        },
+        {.graph_breaks = GraphBreaks::allowed});
+    EXPECT_EQ(code_of([&] { catches(x); }), ErrorCode::capturing) << "later calls are refused";
+    EXPECT_EQ(how, 5);
+    auto goes_on = compile(
+        [&](const Tensor& t) {
+          const Stream side(t.device());
+          Event forked;
+          forked.record();
+          side.wait(forked);
+          add_(t, 1, {}, side);
+          try {
+            sum(t).item();
+          } catch (const Error&) {
+          }
+          return t;
+        },
+        {.graph_breaks = GraphBreaks::allowed});
+    EXPECT_TRUE(contains(message_of([&] { goes_on(x); }),
+                         "compile: the function must pass on the error of its host read, got one that goes on after Tensor::item failed"));
+    EXPECT_EQ(values_of(x), Values(2, 1));
+    how = 0;
     // Waits that no recording can do stay errors.
     Event event;
     auto waits = compile(

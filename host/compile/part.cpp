@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of compiled functions, and replays of parts with them.
-#include "ops/compile_part.hpp"
+#include "compile/part.hpp"
 
 #include <clutch/event.hpp>
 #include <clutch/ops/copy.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/compile_recorder.hpp"
+#include "compile/recorder.hpp"
 
 #include "graph/capture.hpp"
 #include "runtime/op_name.hpp"
@@ -63,10 +63,7 @@ void CompiledRecorder::make_stand_ins() {
     }
     const std::shared_ptr<Storage>& storage = t.storage();
     std::shared_ptr<Storage>& stand_in = by_storage[storage.get()];
-    if (!stand_in) {
-      check_cl(clRetainMemObject(storage->mem()), kOp, "clRetainMemObject");
-      stand_in = std::make_shared<Storage>(storage->runtime(), ClMem(storage->mem()), storage->offset() + storage->bytes(), storage);
-    }
+    if (!stand_in) stand_in = stand_in_for(storage);
     stand_ins_.emplace_back(stand_in, storage->offset() + t.byte_offset(), t.sizes(), t.strides(), t.dtype());
   }
 }
@@ -111,14 +108,14 @@ Part& CompiledRecorder::part_before() const { return followed_ > 0 && recorded_.
 CompiledRecorder::Answer CompiledRecorder::begin(std::string_view call, const Tensor* tensor, void* destination) {
   if (std::this_thread::get_id() != thread_ || !graph_) return Answer::refuse;
   const NoOpName own;
-  struct Broken {  // what the function does after this failed is not recorded
-    std::string& failed;
+  struct Broken {
+    CompiledRecorder& recorder;
     std::string_view call;
     int exceptions = std::uncaught_exceptions();
     ~Broken() {
-      if (std::uncaught_exceptions() > exceptions) failed = call;
+      if (std::uncaught_exceptions() > exceptions) recorder.failed(call);
     }
-  } broken{failed_, call};
+  } broken{*this, call};
   if (followed_ < replayed_.size()) {
     const std::string& value = values_[followed_];
     if (tensor && tensor->nbytes() != value.size()) throw_other_calls();
@@ -137,15 +134,27 @@ CompiledRecorder::Answer CompiledRecorder::begin(std::string_view call, const Te
 
 void CompiledRecorder::end(const Tensor* tensor, const void* data) {
   const NoOpName own;
-  failed_ = "the recording behind a host read";
   std::string value;
   if (tensor && tensor->nbytes() > 0) value.assign(static_cast<const char*>(data), tensor->nbytes());
   slot_ = &part_before().next[value];
-  begin_part();
-  failed_.clear();
+  try {
+    begin_part();
+  } catch (...) {
+    failed(part_before().call);
+    throw;
+  }
 }
 
-void CompiledRecorder::failed(std::string_view call) noexcept { failed_ = call; }
+/// The function may catch the error, and what it enqueues then must not run: it goes to a recording that is invalid.
+void CompiledRecorder::failed(std::string_view call) noexcept {
+  try {
+    failed_ = call;
+    if (!capture()) begin_part();
+    capture()->set_reads(nullptr);
+    capture()->illegal(call, "the host reads before it must succeed, got one that failed");
+  } catch (...) {  // thrown by illegal(); an error before it leaves a stream that nobody reads
+  }
+}
 
 void CompiledRecorder::follow_part(std::string_view call) {
   Part& part = *replayed_[followed_];

@@ -3,7 +3,7 @@
 #include <clutch/attention.hpp>
 #include <clutch/compile.hpp>
 
-#include "ops/compile_recorder.hpp"
+#include "compile/recorder.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"

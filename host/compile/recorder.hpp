@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ops/compile_part.hpp"
+#include "compile/part.hpp"
 #include "runtime/recorder.hpp"
 
 #include <optional>
