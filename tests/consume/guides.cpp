@@ -36,6 +36,13 @@ void graphs(const clutch::Device& device) {
   piece_docs_graphs_md_2(std::move(graph), stream, weight, other, x, y);
   if (y.to_host<float>(stream)[0] != 11) throw std::runtime_error("the replay with another tensor did not count");
   piece_docs_graphs_md_3(normal({4, 8}, 1), normal({3, 8}, 2), normal({4, 8}, 3));
+  clutch::Graph counting;
+  {
+    clutch::GraphCapture capture(counting, stream);
+    clutch::add_(x, y);
+  }
+  piece_docs_graphs_md_4(std::move(counting), stream);
+  if (x.to_host<float>(stream)[0] != 2 + 20 * 11) throw std::runtime_error("the graph that is measured did not run 20 times");
 }
 
 void optimizers(const clutch::Device& device) {
