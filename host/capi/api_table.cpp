@@ -733,6 +733,7 @@ const clutch_api_t kApi{
     clutch_profiler_range_end,
     clutch_selective_scan_out,
     clutch_selective_scan_backward_out,
+    clutch_graph_measure,
 };
 
 }}}  // namespace clutch::v0::capi

@@ -138,6 +138,7 @@ CAPTURE_MODE_THREAD_LOCAL = 1
 CAPTURE_MODE_RELAXED = 2
 GRAPH_DUMP_JSON = 0
 GRAPH_DUMP_DOT = 1
+GRAPH_DUMP_HTML = 2
 GRAPH_NODE_KIND_KERNEL = 0
 GRAPH_NODE_KIND_COPY = 1
 GRAPH_NODE_KIND_FILL = 2
@@ -1280,6 +1281,7 @@ FUNCTIONS = {
     "clutch_graph_find": [c_void_p, c_char_p, c_void_p, c_size_t, c_void_p],
     "clutch_graph_to_string": [c_void_p, c_int64, c_void_p, c_size_t, c_void_p],
     "clutch_graph_debug_dump": [c_void_p, c_char_p, c_int64],
+    "clutch_graph_measure": [c_void_p, c_int64, c_void_p],
     "clutch_graph_update_number": [c_void_p, c_int64, c_char_p, c_double],
     "clutch_graph_update_integer": [c_void_p, c_int64, c_char_p, c_int64],
     "clutch_graph_update_tensor": [c_void_p, c_int64, c_char_p, c_void_p],

@@ -59,6 +59,9 @@ clutch_status_t clutch_graph_to_string(const clutch_graph_t* graph, clutch_graph
 clutch_status_t clutch_graph_debug_dump(const clutch_graph_t* graph, const char* path, clutch_graph_dump_t format) {
   return guarded("clutch_graph_debug_dump", [&] { need(graph, "graph").debug_dump(capi::text(path), capi::enumerator<GraphDump>(format, "format")); });
 }
+clutch_status_t clutch_graph_measure(clutch_graph_t* graph, int64_t replays, const clutch_stream_t* stream) {
+  return guarded("clutch_graph_measure", [&] { capi::graph_measure(capi::need(graph, "graph"), capi::narrow<int>(replays, "replays"), capi::ref(stream)); });
+}
 clutch_status_t clutch_graph_update_number(clutch_graph_t* graph, int64_t node, const char* name, double value) {
   return guarded("clutch_graph_update_number", [&] { capi::graph_update_number(capi::need(graph, "graph"), capi::narrow<int>(node, "node"), capi::text(name),
     value); });

@@ -152,6 +152,7 @@ void graph_replay_with(Graph& graph, const std::vector<Tensor>& captured, const 
   graph.replay(rebindings(captured, bound), stream);
 }
 void graph_rebind(Graph& graph, const std::vector<Tensor>& captured, const std::vector<Tensor>& bound) { graph.rebind(rebindings(captured, bound)); }
+void graph_measure(Graph& graph, int replays, const Stream& stream) { graph.measure(replays, stream); }
 void graph_update_number(Graph& graph, int node, const char* name, double value) { graph.update(node, {clutch::value(value, name)}); }
 void graph_update_integer(Graph& graph, int node, const char* name, std::int64_t value) { graph.update(node, {clutch::value(value, name)}); }
 void graph_update_tensor(Graph& graph, int node, const char* name, const Tensor& tensor) { graph.update(node, {input(tensor, name)}); }

@@ -48,6 +48,8 @@ attention::SdpaBackends attention_sdpa_backends_create(const std::vector<attenti
 
 void graph_replay_with(Graph& graph, const std::vector<Tensor>& captured, const std::vector<Tensor>& bound, const Stream& stream);
 void graph_rebind(Graph& graph, const std::vector<Tensor>& captured, const std::vector<Tensor>& bound);
+/// The times are in graph_to_string()'s JSON afterwards.
+void graph_measure(Graph& graph, int replays, const Stream& stream);
 void graph_update_number(Graph& graph, int node, const char* name, double value);
 void graph_update_integer(Graph& graph, int node, const char* name, std::int64_t value);
 void graph_update_tensor(Graph& graph, int node, const char* name, const Tensor& tensor);

@@ -364,10 +364,11 @@ static_assert(static_cast<int>(CaptureMode::thread_local_) == 1);
 static_assert(static_cast<int>(CaptureMode::relaxed) == 2);
 template <>
 struct Enumerators<GraphDump> {
-  static constexpr std::array kNames{std::string_view("json"), std::string_view("dot")};
+  static constexpr std::array kNames{std::string_view("json"), std::string_view("dot"), std::string_view("html")};
 };
 static_assert(static_cast<int>(GraphDump::json) == 0);
 static_assert(static_cast<int>(GraphDump::dot) == 1);
+static_assert(static_cast<int>(GraphDump::html) == 2);
 template <>
 struct Enumerators<GraphNodeKind> {
   static constexpr std::array kNames{std::string_view("kernel"), std::string_view("copy"), std::string_view("fill"), std::string_view("host_task"),

@@ -53,7 +53,7 @@ padding:4px 8px;border-bottom:1px solid var(--line);cursor:pointer;list-style:no
 )";
 
 constexpr double kWidth = 1000;
-constexpr std::size_t kMostRows = 4000, kMostEdges = 3000, kMostBlocks = 3000, kMostSegments = 8;
+constexpr std::size_t kMostRows = 2000, kMostEdges = 3000, kMostBlocks = 3000, kMostSegments = 8;
 
 std::string_view role_text(Argument::Kind kind) {
   switch (kind) {
@@ -234,7 +234,7 @@ class Page {
 
     std::map<int, std::vector<const GraphReport::Buffer*>> segments;
     for (const GraphReport::Buffer* b : temporaries) segments[b->segment].push_back(b);
-    add("<h3>Where temporaries lie, by address</h3>\n");
+    add("<h3>Places of temporaries, by address</h3>\n");
     std::size_t shown = 0, drawn = 0;
     for (const auto& [segment, buffers] : segments) {
       if (++shown > kMostSegments || drawn > kMostBlocks) {
@@ -326,15 +326,15 @@ class Page {
     if (!node.plan.empty()) add(fmt::format("<p><span class=\"soft\">plan</span> {}</p>", html_text(node.plan)));
     if (node.kind == GraphNodeKind::kernel) {
       const Geometry& g = node.geometry;
-      add(fmt::format("<p><span class=\"soft\">global</span> {} × {} × {} <span class=\"soft\">local</span> {} × {} × {}</p>", g.global, g.global_y, g.global_z,
-                      g.local, g.local_y, g.local_z));
+      add(fmt::format("<p><span class=\"soft\">global</span> {} × {} × {} · <span class=\"soft\">local</span> {} × {} × {}</p>", g.global, g.global_y,
+                      g.global_z, g.local, g.local_y, g.local_z));
     }
     if (node.cost.flops > 0 || node.cost.bytes > 0)
       add(fmt::format("<p><span class=\"soft\">cost</span> {:g} FLOP, {}</p>", node.cost.flops, bytes_text(static_cast<std::uint64_t>(node.cost.bytes))));
     add("<p><span class=\"soft\">waits for</span> ");
     if (node.dependencies.empty()) add("no node");
     for (std::size_t i = 0; i < node.dependencies.size(); ++i) add(fmt::format("{0}<a href=\"#n{1}\">{1}</a>", i == 0 ? "" : ", ", node.dependencies[i]));
-    add(fmt::format(" <span class=\"soft\">stream</span> {}</p>", node.stream));
+    add(fmt::format(" · <span class=\"soft\">stream</span> {}</p>", node.stream));
     if (!node.arguments.empty()) write_arguments(node);
     add("</div></details>\n");
   }

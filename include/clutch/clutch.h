@@ -341,7 +341,7 @@ enum { CLUTCH_CAPTURE_MODE_GLOBAL = 0, CLUTCH_CAPTURE_MODE_THREAD_LOCAL = 1,
   CLUTCH_CAPTURE_MODE_RELAXED = 2 };
 /* clutch::GraphDump */
 typedef int64_t clutch_graph_dump_t;
-enum { CLUTCH_GRAPH_DUMP_JSON = 0, CLUTCH_GRAPH_DUMP_DOT = 1 };
+enum { CLUTCH_GRAPH_DUMP_JSON = 0, CLUTCH_GRAPH_DUMP_DOT = 1, CLUTCH_GRAPH_DUMP_HTML = 2 };
 /* clutch::GraphNodeKind */
 typedef int64_t clutch_graph_node_kind_t;
 enum { CLUTCH_GRAPH_NODE_KIND_KERNEL = 0, CLUTCH_GRAPH_NODE_KIND_COPY = 1, CLUTCH_GRAPH_NODE_KIND_FILL = 2,
@@ -2988,6 +2988,8 @@ CLUTCH_C_API clutch_status_t clutch_graph_to_string(const clutch_graph_t* graph,
     char* text, size_t capacity, size_t* length);
 CLUTCH_C_API clutch_status_t clutch_graph_debug_dump(const clutch_graph_t* graph, const char* path,
     clutch_graph_dump_t format);
+CLUTCH_C_API clutch_status_t clutch_graph_measure(clutch_graph_t* graph, int64_t replays,
+    const clutch_stream_t* stream);
 CLUTCH_C_API clutch_status_t clutch_graph_update_number(clutch_graph_t* graph, int64_t node, const char* name,
     double value);
 CLUTCH_C_API clutch_status_t clutch_graph_update_integer(clutch_graph_t* graph, int64_t node,

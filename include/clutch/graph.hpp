@@ -221,14 +221,16 @@ class CLUTCH_API Graph {
   std::vector<int> find(std::string_view op_kernel_or_label) const;
   GraphReport report() const;
   std::string to_string(GraphDump format = GraphDump::json) const;
-  /// Writes nodes, memory plan, backend and why it was chosen; the ending of the path tells the format: .json, .html,
-  /// else dot. Errors: io.
+  /// Writes nodes, memory plan, backend and why it was chosen. Without a format the ending of the path tells it.
+  /// Endings: .json, .html; dot for all others.
+  /// Errors: io.
   void debug_dump(std::string_view path) const;
   void debug_dump(std::string_view path, GraphDump format) const;
-  /// Runs the graph so many times, one node after another by the queue whatever the backend, and returns the median
-  /// time of each node in microseconds, which nodes() and dumps show from then on. Of a host task it is the host's
-  /// time. Memory and generators are afterwards as after so many replays. Waits. Errors: as replay(); invalid_argument
-  /// unless `replays` is in [1, 10000]; not_supported without a usable timer.
+  /// Runs the graph so many times, node after node by the queue whatever the backend, and returns the median time of
+  /// each node in microseconds, which nodes() and dumps show from then on. Waits.
+  /// Host tasks: their time is the host's.
+  /// Memory and generators: afterwards as after so many replays.
+  /// Errors: as replay(); invalid_argument unless `replays` is in [1, 10000]; not_supported without a usable timer.
   std::vector<double> measure(int replays = 10, const Stream& stream = {});
 
   /// Changes arguments of a recorded node, found by their names. A number takes the recorded type. A tensor must have

@@ -1452,6 +1452,7 @@ typedef struct clutch_api_t {
       const clutch_selective_scan_result_t* grad, const clutch_tensor_t* x, const clutch_tensor_t* delta,
       const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c,
       const clutch_selective_scan_options_t* options, const clutch_stream_t* stream);
+  clutch_status_t (*graph_measure)(clutch_graph_t* graph, int64_t replays, const clutch_stream_t* stream);
 } clutch_api_t;
 
 typedef struct clutch_host_t {

@@ -284,6 +284,11 @@ static void graphs(const char* path) {
   CHECK(got[7] == 30);
   clutch_tensor_t* none = NULL;
   FAILS(CLUTCH_INVALID_ARGUMENT, "x", clutch_graph_tensor(loaded, "z", &none));
+  OK(clutch_graph_measure(loaded, 2, stream));
+  FAILS(CLUTCH_INVALID_ARGUMENT, "replays", clutch_graph_measure(loaded, 0, stream));
+  size_t page = 0;
+  OK(clutch_graph_to_string(loaded, CLUTCH_GRAPH_DUMP_HTML, NULL, 0, &page));
+  CHECK(page > 1000);
   clutch_event_t *start = NULL, *end = NULL;
   OK(clutch_event_create(&start));
   OK(clutch_event_create(&end));

@@ -37,6 +37,13 @@ void graphs(const clutch::Device& device) {
   if (y.to_host<float>(stream)[0] != 11) throw std::runtime_error("the replay with another tensor did not count");
   piece_docs_graphs_md_3(normal({4, 8}, 1), normal({3, 8}, 2), normal({4, 8}, 3));
   piece_docs_graphs_md_4({normal({8, 8}, 1), normal({8, 8}, 2)}, {normal({8}, 3), normal({8}, 4)}, normal({4, 8}, 5));
+  clutch::Graph counting;
+  {
+    clutch::GraphCapture capture(counting, stream);
+    clutch::add_(x, y);
+  }
+  piece_docs_graphs_md_5(std::move(counting), stream);
+  if (x.to_host<float>(stream)[0] != 2 + 20 * 11) throw std::runtime_error("the graph that is measured did not run 20 times");
 }
 
 void control() {

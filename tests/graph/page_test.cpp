@@ -227,12 +227,12 @@ TEST(GraphPages, GroupsAreBoxesThatKeepTheirNodes) {
 }
 
 TEST(GraphPages, LargeGraphsAreCutAndSaySo) {
-  const std::string text = detail::html_dump(chain(6000));
+  const std::string text = detail::html_dump(chain(4000));
   EXPECT_EQ(faults(text), "") << "links lead to nodes that are shown";
   EXPECT_NE(text.find("2000 more nodes are in the JSON dump alone"), std::string::npos);
-  EXPECT_NE(text.find("nor 2997 more"), std::string::npos);
+  EXPECT_NE(text.find("nor 997 more"), std::string::npos);
   EXPECT_LT(text.size(), std::size_t{8} << 20);
-  EXPECT_GT(count(text, "<details"), 3000u);
+  EXPECT_EQ(count(text, "<details"), 2000u);
   EXPECT_EQ(faults(detail::html_dump(chain(0))), "");
   EXPECT_EQ(faults(detail::html_dump(chain(1))), "");
 }

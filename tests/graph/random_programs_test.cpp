@@ -49,6 +49,7 @@ TEST(RandomPrograms, EveryBackendLeavesTheBitsOfEagerCalls) {
     std::map<std::string, int> refused;
     ProgramRun run(device);
     int programs = 0, calls = 0, nodes = 0;
+    double told = 0;
     auto check = [&](const Program& program) {
       const ProgramReference reference = run_eagerly(program, device), again = run_eagerly(program, device);
       ASSERT_EQ(difference(again.twice, reference.twice), "") << "two eager runs differ for\n" << program_text(program);
@@ -70,7 +71,11 @@ TEST(RandomPrograms, EveryBackendLeavesTheBitsOfEagerCalls) {
       const std::uint64_t made_from = seed() + static_cast<std::uint64_t>(i);
       check(make_program(made_from, options(), run));
       if (HasFatalFailure()) return;
-      if (i > 0 && i % 1000 == 0) fmt::print("{} programs, {:.0f} s\n", i, seconds_since(begin));
+      if (seconds_since(begin) > told + 60) {
+        told = seconds_since(begin);
+        fmt::print("{} programs, {:.0f} s\n", programs, told);
+        std::fflush(stdout);
+      }
     }
     fmt::print("{}: seeds {} to {}: {} programs of {:.1f} calls, {:.1f} nodes each on {}, {:.1f} s\n", device.selector(), seed(),
                seed() + static_cast<std::uint64_t>(programs) - 1, programs, static_cast<double>(calls) / programs,

@@ -65,7 +65,9 @@ const F& function(const std::vector<F>& all, const std::string& name) {
 }
 template <class F>
 std::string draw_function(CallDraw& d, const std::vector<F>& all, std::size_t by_day) {
-  return all[d.below(d.wide() ? all.size() : by_day)].name;
+  std::vector<std::string> names;
+  for (const F& f : all) names.push_back(f.name);
+  return d.function(std::move(names), by_day);
 }
 
 std::string whole_text(std::int64_t v) { return std::to_string(v); }
@@ -174,7 +176,7 @@ bool draw_unary(CallDraw& d, ProgramCall& call) {
 bool draw_binary(CallDraw& d, ProgramCall& call) {
   call.values["fn"] = draw_function(d, functions2(), kByDay2);
   int a = d.floating();
-  call.tensors = {a, d.partner(d[a].sizes(), d.one_in(3) ? d.dtype() : d[a].dtype())};
+  call.tensors = {a, d.partner(d[a].sizes(), d.one_in(5) ? d.dtype() : d[a].dtype())};
   return true;
 }
 bool draw_scalar(CallDraw& d, ProgramCall& call) {
@@ -266,7 +268,7 @@ std::vector<Tensor> run_map_out(const GivenCall& c) {
 
 bool draw_reduce(CallDraw& d, ProgramCall& call) {
   static const std::vector<std::string> all{"sum", "mean", "amax", "amin", "any", "argmax", "prod", "var", "logsumexp", "norm"};
-  call.values["fn"] = all[d.below(d.wide() ? all.size() : 3)];
+  call.values["fn"] = d.function(all, 3);
   int t = d.floating();
   call.tensors = {t};
   const int rank = d[t].rank();

@@ -67,6 +67,8 @@ class CallDraw {
   }
   bool wide() const { return options_.wide; }
   const ProgramBody& body() { return *pick(bodies_); }
+  /// One of a list of names: by day of the first ones, else of some that the programs of the block have in common.
+  std::string function(std::vector<std::string> names, std::size_t by_day);
 
   /// A tensor for which `fits` holds; -1 without one. Later ones are likelier.
   int find(const std::function<bool(const Tensor&)>& fits);
@@ -98,10 +100,11 @@ class CallDraw {
   int& next_;
   std::vector<std::int64_t> sizes_;  ///< of the program: few, so that shapes meet
   // Programs whose seeds are neighbours have some bodies, ops and dtypes in common, so that few kernels are built for many programs.
-  static constexpr std::uint64_t kBlock = 64, kWideBlock = 512;
+  static constexpr std::uint64_t kBlock = 64, kWideBlock = 1024;
   std::vector<const ProgramBody*> bodies_;
   std::set<std::string> ops_;
   std::vector<DType> dtypes_;
+  std::uint64_t block_;
 };
 
 /// An op of programs. To add one, such as control flow, whose functions are told by a name as those of "map" are, add a row.

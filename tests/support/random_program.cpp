@@ -306,18 +306,25 @@ std::string difference(const ProgramState& got, const ProgramState& want) {
 
 // Random calls
 
+namespace {
+/// So many of them, in a random order.
+template <class T>
+std::vector<T> some_of(std::vector<T> all, std::size_t count, model::Random& random) {
+  for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.next() % i]);
+  all.resize(std::min(count, all.size()));
+  return all;
+}
+}  // namespace
+
 CallDraw::CallDraw(model::Random& random, const ProgramOptions& options, ProgramRun& run, Program& program, int& next)
     : random_(random), options_(options), run_(run), program_(program), next_(next) {
   static const std::vector<std::int64_t> usual{1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 65, 130};
   for (int i = 0; i < 3; ++i) sizes_.push_back(pick(usual));
   if (one_in(6)) sizes_[0] = 0;
   // What the programs of a block have in common.
-  model::Random block(program.seed / (wide() ? kWideBlock : kBlock) * 2 + (wide() ? 1 : 0));
-  auto some = [&](auto all, std::size_t count) {
-    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[block.next() % i]);
-    all.resize(std::min(count, all.size()));
-    return all;
-  };
+  block_ = program.seed / (wide() ? kWideBlock : kBlock) * 2 + (wide() ? 1 : 0);
+  model::Random block(block_);
+  auto some = [&](auto all, std::size_t count) { return some_of(std::move(all), count, block); };
   for (const ProgramBody& body : all_program_bodies()) bodies_.push_back(&body);
   bodies_ = some(std::move(bodies_), 8);
   std::vector<std::string> rare;
@@ -372,6 +379,13 @@ DType CallDraw::dtype() {
   if (!wide() || one_in(3)) return DType::f32;
   DType drawn = pick(dtypes_);
   return drawn == DType::f64 && !run_.device().traits().fp64 ? DType::f32 : drawn;
+}
+
+std::string CallDraw::function(std::vector<std::string> names, std::size_t by_day) {
+  constexpr std::size_t kOfBlock = 5;
+  if (!wide()) return names[below(std::min(by_day, names.size()))];
+  model::Random block(block_ + names.size());
+  return pick(some_of(std::move(names), kOfBlock, block));
 }
 
 std::int64_t CallDraw::size() { return one_in(5) ? 1 : pick(sizes_); }
