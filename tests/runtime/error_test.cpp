@@ -25,13 +25,14 @@ namespace clutch::testing { namespace {
 
 using List = std::vector<Tensor>;
 
+/// A plain function: what rows share is static, since a thousand std::function of copied tensors take a compiler most of a minute.
 struct Call {
   const char* name;
-  std::function<void()> call;
+  void (*call)();
 };
-#define ROW(name, ...)                 \
-  Call {                               \
-    name, [=] { (void)(__VA_ARGS__); } \
+#define ROW(name, ...)                \
+  Call {                              \
+    name, [] { (void)(__VA_ARGS__); } \
   }
 
 /// A file with these contents.
@@ -48,7 +49,7 @@ const std::string& nowhere() {
 }
 
 std::vector<Call> pointwise_rows() {
-  const Tensor no, x = zeros({4});
+  static const Tensor no, x = zeros({4});
   std::vector<Call> rows;
 #define UNARY(op) rows.push_back(ROW(#op, op(no))), rows.push_back(ROW(#op "_out", op##_out(no, x))), rows.push_back(ROW(#op "_", op##_(no)));
 #define BINARY(op)                                                                                                               \
@@ -146,15 +147,15 @@ std::vector<Call> pointwise_rows() {
 }
 
 std::vector<Call> op_rows() {
-  const Tensor no, x = zeros({4}), m = zeros({4, 4}), i = zeros({4}, {.dtype = DType::i64}), c = zeros({4}, {.dtype = DType::c64});
-  const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
-  const ExprFunction two = trace([](Expr a, Expr b) { return a + b; }, std::array{DType::f32, DType::f32});
-  const RowFunction rows = trace_rows([](Row& row, Expr a) { return a / row.sum(a); }, std::array{DType::f32});
-  const linalg::PackedMatrix empty_packed;
-  const sparse::SemiStructured none;
-  const Generator generator;
-  const auto minus = [](Expr a) { return -a; };
-  const auto conjugate = [](const ComplexExpr& z) { return conj(z); };
+  static const Tensor no, x = zeros({4}), m = zeros({4, 4}), i = zeros({4}, {.dtype = DType::i64}), c = zeros({4}, {.dtype = DType::c64});
+  static const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
+  static const ExprFunction two = trace([](Expr a, Expr b) { return a + b; }, std::array{DType::f32, DType::f32});
+  static const RowFunction rows = trace_rows([](Row& row, Expr a) { return a / row.sum(a); }, std::array{DType::f32});
+  static const linalg::PackedMatrix empty_packed;
+  static const sparse::SemiStructured none;
+  static const Generator generator;
+  static const auto minus = [](Expr a) { return -a; };
+  static const auto conjugate = [](const ComplexExpr& z) { return conj(z); };
   return {
       ROW("addcdiv", addcdiv(no, x, x)),
       ROW("addcdiv_out", addcdiv_out(no, x, x, x)),
@@ -512,15 +513,15 @@ std::vector<Call> op_rows() {
 
 std::vector<Call> attention_rows() {
   using namespace attention;
-  const Tensor no, x = zeros({4}), q = zeros({1, 1, 4, 8}), lengths = zeros({2}, {.dtype = DType::i32});
-  const BlockMask none;
-  const PagedCache no_cache;
-  const auto cache = std::make_shared<PagedCache>(PagedCacheOptions{.pages = 2, .page_size = 4, .key_size = 8, .value_size = 8});
-  const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
-  const MultiHeadWeights weights{.in_weight = zeros({24, 8}), .out_weight = zeros({8, 8})};
-  const MaskMod mask = causal();
-  const BlockMaskOptions lengths_of{.q_len = 4, .kv_len = 4};
-  const BlockMask blocks = create_block_mask(mask, lengths_of);
+  static const Tensor no, x = zeros({4}), q = zeros({1, 1, 4, 8}), lengths = zeros({2}, {.dtype = DType::i32});
+  static const BlockMask none;
+  static const PagedCache no_cache;
+  static const auto cache = std::make_shared<PagedCache>(PagedCacheOptions{.pages = 2, .page_size = 4, .key_size = 8, .value_size = 8});
+  static const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
+  static const MultiHeadWeights weights{.in_weight = zeros({24, 8}), .out_weight = zeros({8, 8})};
+  static const MaskMod mask = causal();
+  static const BlockMaskOptions lengths_of{.q_len = 4, .kv_len = 4};
+  static const BlockMask blocks = create_block_mask(mask, lengths_of);
   return {
       ROW("attention::flex", flex(no, q, q)),
       ROW("attention::flex", flex(q, q, q, {.implementation = "none"})),
@@ -606,16 +607,16 @@ std::vector<Call> attention_rows() {
 
 std::vector<Call> optim_rows() {
   using namespace optim;
-  const Tensor no, x = zeros({4}), one = zeros({1});
-  const auto sgd = std::make_shared<SGD>(List{x});
-  const auto gone = std::make_shared<SGD>(List{zeros({4})});
-  const auto moved = std::make_shared<SGD>(std::move(*gone));
-  const auto scaler = std::make_shared<GradScaler>();
-  const auto old = std::make_shared<GradScaler>();
-  const auto taken = std::make_shared<GradScaler>(std::move(*old));
-  const double rate = 1;
-  const auto scheduler = std::make_shared<LRScheduler>(std::span(&rate, 1), LRSchedulerOptions{});
-  const std::map<std::string, Tensor> nothing;
+  static const Tensor no, x = zeros({4}), one = zeros({1});
+  static const auto sgd = std::make_shared<SGD>(List{x});
+  static const auto gone = std::make_shared<SGD>(List{zeros({4})});
+  static const auto moved = std::make_shared<SGD>(std::move(*gone));
+  static const auto scaler = std::make_shared<GradScaler>();
+  static const auto old = std::make_shared<GradScaler>();
+  static const auto taken = std::make_shared<GradScaler>(std::move(*old));
+  static const double rate = 1;
+  static const auto scheduler = std::make_shared<LRScheduler>(std::span(&rate, 1), LRSchedulerOptions{});
+  static const std::map<std::string, Tensor> nothing;
   return {
       ROW("optim::SGD", SGD({})),
       ROW("optim::SGD", SGD({x}, {.lr = -1})),
@@ -678,9 +679,9 @@ std::vector<Call> optim_rows() {
 }
 
 std::vector<Call> tensor_rows() {
-  const Tensor no, x = zeros({4});
-  const Dims many = Dims::filled(kMaxRank, 1);
-  const float bytes[4] = {};
+  static const Tensor no, x = zeros({4});
+  static const Dims many = Dims::filled(kMaxRank, 1);
+  static const float bytes[4] = {};
   static const Tensor e4 = empty({2}, {.dtype = DType::f8e4m3fn}), e5 = empty({2}, {.dtype = DType::f8e5m2});
   return {
       ROW("Dims",
@@ -755,19 +756,20 @@ std::vector<Call> tensor_rows() {
 }
 
 std::vector<Call> runtime_rows() {
-  const Partition no_partition;
-  const Stream no_stream, stream{current_device()};
-  const Device no_device;
-  const Event none;
-  const Generator no_generator;
-  const auto graph = std::make_shared<Graph>();
-  const Tensor x = zeros({4});
-  const auto held = std::make_shared<Graph>();
-  {
-    GraphCapture capture(*held, stream);
+  static const Partition no_partition;
+  static const Stream no_stream, stream{current_device()};
+  static const Device no_device;
+  static const Event none;
+  static const Generator no_generator;
+  static const auto graph = std::make_shared<Graph>();
+  static const Tensor x = zeros({4});
+  static const auto held = [] {
+    auto recorded = std::make_shared<Graph>();
+    const GraphCapture capture(*recorded, stream);
     add(x, 1, {}, stream);
-  }
-  const auto kernel = KernelSource{.text = "__kernel void k(__global float* x) { x[0] = 1; }", .entry = "k"};
+    return recorded;
+  }();
+  static const auto kernel = KernelSource{.text = "__kernel void k(__global float* x) { x[0] = 1; }", .entry = "k"};
   return {
       ROW("Device", Device("no such device")),
       ROW("set_allocator_settings", set_allocator_settings("expandable_segments:maybe")),
@@ -895,8 +897,8 @@ std::vector<Call> runtime_rows() {
 }
 
 std::vector<Call> expr_rows() {
-  const Expr x = detail::expr_input(0, DType::f32), b = detail::expr_input(0, DType::boolean);
-  const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
+  static const Expr x = detail::expr_input(0, DType::f32), b = detail::expr_input(0, DType::boolean);
+  static const ExprFunction f = trace([](Expr a) { return a + 1; }, std::array{DType::f32});
   return {
       ROW("floor_div", floor_div(x, x)),
       ROW("trunc_div", trunc_div(x, x)),
@@ -929,12 +931,15 @@ std::vector<Call> expr_rows() {
 }
 
 std::vector<Call> file_rows() {
-  const std::string text = file_of("text", "no tensors at all");
-  const Tensor no, odd = zeros({4}, {.dtype = DType::bf16}), wide = zeros({4}, {.dtype = DType::c128});
-  const std::string good = file_of("good", "");
-  save_safetensors(good, {{"x", zeros({4})}});
-  const auto opened = std::make_shared<Safetensors>(Safetensors::open(good));
-  std::filesystem::remove(good);
+  static const std::string text = file_of("text", "no tensors at all");
+  static const Tensor no, odd = zeros({4}, {.dtype = DType::bf16}), wide = zeros({4}, {.dtype = DType::c128});
+  static const auto opened = [] {
+    const std::string good = file_of("good", "");
+    save_safetensors(good, {{"x", zeros({4})}});
+    auto file = std::make_shared<Safetensors>(Safetensors::open(good));
+    std::filesystem::remove(good);
+    return file;
+  }();
   return {
       ROW("load_npy", load_npy(nowhere())),
       ROW("load_npy", load_npy(text)),
@@ -969,7 +974,7 @@ void start_twice() {
 }
 
 std::vector<Call> profiler_rows() {
-  const auto idle = std::make_shared<profiler::Profiler>();
+  static const auto idle = std::make_shared<profiler::Profiler>();
   return {
       ROW("profiler::Profiler", profiler::Profiler({.max_events = 0})),
       ROW("profiler::Profiler::add_metadata_json", idle->add_metadata_json("key", "{")),
