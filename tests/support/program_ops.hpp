@@ -67,7 +67,7 @@ class CallDraw {
   }
   bool wide() const { return options_.wide; }
   const ProgramBody& body() { return *pick(bodies_); }
-  /// One of a list of names: by day of the first ones, else of some that the programs of the block have in common.
+  /// One of some names of a list (by day of its first ones) that the programs of the block have in common.
   std::string function(std::vector<std::string> names, std::size_t by_day);
 
   /// A tensor for which `fits` holds; -1 without one. Later ones are likelier.

@@ -326,11 +326,11 @@ CallDraw::CallDraw(model::Random& random, const ProgramOptions& options, Program
   model::Random block(block_);
   auto some = [&](auto all, std::size_t count) { return some_of(std::move(all), count, block); };
   for (const ProgramBody& body : all_program_bodies()) bodies_.push_back(&body);
-  bodies_ = some(std::move(bodies_), 8);
+  bodies_ = some(std::move(bodies_), wide() ? 8 : 6);
   std::vector<std::string> rare;
   for (const ProgramOp& op : all_program_ops())
     if (!op.usual && op.weight > 0 && op.does != ProgramOp::Does::views) rare.push_back(op.name);
-  for (std::string& name : some(std::move(rare), 10)) ops_.insert(std::move(name));
+  for (std::string& name : some(std::move(rare), wide() ? 10 : 6)) ops_.insert(std::move(name));
   dtypes_ = some(std::vector<DType>{DType::f16, DType::bf16, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}, 3);
 }
 
@@ -382,10 +382,9 @@ DType CallDraw::dtype() {
 }
 
 std::string CallDraw::function(std::vector<std::string> names, std::size_t by_day) {
-  constexpr std::size_t kOfBlock = 5;
-  if (!wide()) return names[below(std::min(by_day, names.size()))];
+  if (!wide()) names.resize(std::min(by_day, names.size()));
   model::Random block(block_ + names.size());
-  return pick(some_of(std::move(names), kOfBlock, block));
+  return pick(some_of(std::move(names), wide() ? 5 : 3, block));
 }
 
 std::int64_t CallDraw::size() { return one_in(5) ? 1 : pick(sizes_); }
