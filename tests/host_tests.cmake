@@ -4,17 +4,16 @@
 clutch_add_test(selector SOURCES runtime/selector_test.cpp)
 clutch_add_test(dtype SOURCES runtime/dtype_test.cpp)
 clutch_add_test(settings SOURCES runtime/settings_test.cpp)
-clutch_add_test(heap SOURCES runtime/heap_test.cpp runtime/replay_test.cpp ${CMAKE_SOURCE_DIR}/host/tools/memory_replay.cpp)
+clutch_add_test(heap SOURCES runtime/heap_test.cpp runtime/replay_test.cpp ${memory_replay})
 target_compile_definitions(test_heap PRIVATE CLUTCH_TESTS_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}")
 clutch_add_test(expr SOURCES expr/expr_test.cpp expr/dependence_test.cpp)
 clutch_add_test(memory_plan SOURCES graph/memory_plan_test.cpp)
 clutch_add_test(random SOURCES ops/random_test.cpp ARGUMENTS "--gtest_filter=Random.ElementaryFunctionsKeepTheirBounds:Random.SelectionByTraitsAlone")
-clutch_add_test(fuzz SOURCES fuzz/fuzz_test.cpp ${CMAKE_SOURCE_DIR}/bench/harness/json_input.cpp ${CMAKE_SOURCE_DIR}/host/tools/memory_replay.cpp
+clutch_add_test(fuzz SOURCES fuzz/fuzz_test.cpp ${json_input} ${memory_replay}
                 ARGUMENTS "--gtest_filter=-Fuzz.FilesOfTensors")
 target_include_directories(test_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/bench)
 target_link_libraries(test_fuzz PRIVATE nlohmann_json::nlohmann_json)
-set(dist ${CMAKE_SOURCE_DIR}/host/dist)
-clutch_add_test(schedules SOURCES dist/schedule_test.cpp ${dist}/schedule.cpp ${dist}/execute.cpp ${dist}/simulate.cpp)
+clutch_add_test(schedules SOURCES dist/schedule_test.cpp ${schedule_objects})
 
 # What follows is written for POSIX: processes, modes of files, drivers as shared libraries.
 if(WIN32)

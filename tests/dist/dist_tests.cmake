@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks as threads, and the same tests over ranks that mpirun starts. More ranks than cores are right and slow: 4 and 8 run by night.
+set(dist_objects $<TARGET_OBJECTS:clutch_dist_objects> ${flight_objects} ${schedule_objects})
 clutch_add_test(dist SOURCES dist/dist_test.cpp dist/board_test.cpp dist/batch_test.cpp dist/dist_matmul_test.cpp dist/functions_test.cpp dist/hooks_test.cpp dist/hosts_test.cpp dist/moe_test.cpp
-  dist/model_test.cpp dist/symmetric_test.cpp dist/trace_test.cpp dist/training_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
+  dist/model_test.cpp dist/symmetric_test.cpp dist/trace_test.cpp dist/training_test.cpp ${dist_objects} ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_dist PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
-clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp dist/fully_shard_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
+clutch_add_test(sharded SOURCES dist/functional_test.cpp dist/sharded_test.cpp dist/checkpoint_test.cpp dist/fully_shard_test.cpp ${dist_objects} ENVIRONMENT "POCL_DEVICES=pthread" LABELS quick TIMEOUT 300)
 target_link_libraries(test_sharded PRIVATE MPI::MPI_C)
-clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread")
+clutch_add_test(sharded_attention SOURCES dist/sharded_attention_test.cpp ${dist_objects} ENVIRONMENT "POCL_DEVICES=pthread")
 target_link_libraries(test_sharded_attention PRIVATE MPI::MPI_C)
-clutch_add_test(simulation SOURCES dist/simulation_test.cpp $<TARGET_OBJECTS:clutch_dist_objects> ENVIRONMENT "POCL_DEVICES=pthread" LABELS sanitized TIMEOUT 300)
+clutch_add_test(simulation SOURCES dist/simulation_test.cpp ${dist_objects} ENVIRONMENT "POCL_DEVICES=pthread" LABELS sanitized TIMEOUT 300)
 target_link_libraries(test_simulation PRIVATE MPI::MPI_C nlohmann_json::nlohmann_json)
 clutch_add_test(sharded_attention_nightly PROGRAM test_sharded_attention ENVIRONMENT "POCL_DEVICES=pthread" "CLUTCH_TEST_LEVEL=nightly" LABELS nightly)
 set(mpirun mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism none)
@@ -40,6 +41,7 @@ clutch_add_hosts_test(dist_hosts_4_ranks 2 $<TARGET_FILE:test_dist> --gtest_filt
 # Ranks that are lost, and those that go on.
 add_executable(recovery_program dist/recovery_program.cpp)
 target_link_libraries(recovery_program PRIVATE clutch_dist clutch_warnings clutch_fmt)
+clutch_build_sanitized_by_night(recovery_program test_sharded_attention test_simulation)
 function(clutch_add_recovery_test name ranks)
   cmake_parse_arguments(arg "" "" "LABELS;CASES" ${ARGN})
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/dist/run_recovery $<TARGET_FILE:recovery_program> ${ranks} ${arg_CASES})
@@ -61,7 +63,7 @@ file(GLOB examples_of_ranks RELATIVE ${CMAKE_SOURCE_DIR}/examples CONFIGURE_DEPE
 foreach(example IN LISTS examples_of_ranks)
   add_executable(example_${example} ${CMAKE_SOURCE_DIR}/examples/${example}/main.cpp)
   target_link_libraries(example_${example} PRIVATE clutch_dist clutch_warnings)
-  target_compile_options(example_${example} PRIVATE $<$<CONFIG:Release>:-O1>)
+  clutch_build_sanitized_by_night(example_${example})
   foreach(ranks 2 4)
     set(label mpi)
     if(ranks EQUAL 4)
