@@ -265,6 +265,7 @@ std::vector<Scenario> life_scenarios() {
        }},
       {"graph by the queue", [=](const Device& device) { return walk_graph(device, "host"); }},
       {"graph by command buffers", [=](const Device& device) { return device.traits().command_buffer > 0 ? walk_graph(device, "native") : std::string(); }},
+      {"graph by fewer launches", [=](const Device& device) { return walk_graph(device, "fused"); }},
       {"caller's kernel",
        [=](const Device& device) {
          Tensor in = arange(0, 100, 1, {.device = device}), out = empty({100}, {.device = device});

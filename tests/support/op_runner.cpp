@@ -55,7 +55,7 @@ std::string run_once(const Device& device, const cases::Problem& problem, const 
 }
 
 std::string replay_problem(const Device& device, const cases::Problem& problem, const std::vector<std::uint8_t>& eager) {
-  for (std::string backend : {"host", "native"}) {
+  for (std::string backend : {"host", "native", "fused"}) {
     if (backend == "native" && device.traits().command_buffer == 0) continue;
     Stream stream(device);
     StreamGuard guard(stream);
