@@ -415,10 +415,16 @@ class Fuser {
 
   std::string too_large(const Group& group) const {
     std::set<View> views;
-    std::size_t steps = 0, captured = 0;
+    std::size_t steps = 0, captured = 0, extents = 0;
+    std::set<std::pair<DType, double>> params;
     for (int node : group.nodes) {
       const Piece& p = piece(node);
-      if (p.pointwise()) steps += p.meaning->function.body()->steps.size();
+      if (p.pointwise()) {
+        const ExprBody& body = *p.meaning->function.body();
+        steps += body.steps.size();
+        for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
+        for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
+      }
       for (const Operand& o : p.operands) {
         if (o.apart) {
           ++captured;
@@ -433,6 +439,9 @@ class Fuser {
     const std::size_t most = group.rows.empty() ? kMostOperands : static_cast<std::size_t>(piece(group.rows[0]).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
     if (views.size() + captured > most) return fmt::format("its launch would have more than {} tensors", most);
+    // A tensor is two arguments and a vector of strides, and a shape is a few.
+    if (3 * views.size() + 2 * captured + extents + params.size() + 6 > Launch::kMaxArguments)
+      return fmt::format("its launch would have more than {} arguments", Launch::kMaxArguments);
     return {};
   }
 
