@@ -275,8 +275,13 @@ class Fuser {
       groups_.clear(), users_.clear();
       after_.assign(state_.nodes.size(), {});
       why_.assign(state_.nodes.size(), {});
+      int last_task = -1;  // tasks keep their order, since they may do more than what graphs know of
       for (int i = 0; i < n; ++i) {
         for (int before : work(i).after) after_[static_cast<std::size_t>(before)].push_back(i);
+        if (work(i).kind == GraphNodeKind::host_task || work(i).kind == GraphNodeKind::opaque) {
+          if (last_task >= 0) after_[static_cast<std::size_t>(last_task)].push_back(i);
+          last_task = i;
+        }
         group_of_[static_cast<std::size_t>(i)] = i;
         groups_[i].nodes = {i};
         auto& p = pieces_[static_cast<std::size_t>(i)] = as_piece(work(i), i, why_[static_cast<std::size_t>(i)]);
