@@ -68,7 +68,9 @@ void find_dependencies(GraphState& state) {
         if (use.bytes == 0 || writes != (use.access != Argument::Kind::input)) continue;
         const GraphBuffer& buffer = state.buffers[static_cast<std::size_t>(use.buffer)];
         std::uint64_t base = buffer.storage ? buffer.storage->offset() : buffer.place.offset;
-        auto key = buffer.storage ? std::pair<const void*, int>(buffer.storage->mem(), -1) : std::pair<const void*, int>(nullptr, buffer.place.segment);
+        // A temporary without a place shares memory with no other one.
+        const int part = buffer.place.segment >= 0 ? buffer.place.segment : -1 - use.buffer;
+        auto key = buffer.storage ? std::pair<const void*, int>(buffer.storage->mem(), -1) : std::pair<const void*, int>(nullptr, part);
         touch(memory[key], base + use.byte_offset, base + use.byte_offset + use.bytes, writes, static_cast<int>(i), node.after);
       }
     std::sort(node.after.begin(), node.after.end());

@@ -34,6 +34,9 @@ void FusedBackend::instantiate(const GraphProgram& program) {
 
 void FusedBackend::changed(const GraphProgram& program, std::span<const int> nodes) {
   const GraphState& state = program.state();
+  for (int node : nodes)
+    if (const GraphWork& work = state.nodes[static_cast<std::size_t>(node)]; work.temporary_replaced && updated_.empty())
+      updated_ = fmt::format("Graph::update() gave node {} ({}) another tensor in the place of a temporary", node, work.op);
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     const FusedStep& step = steps_[s];
     const GraphWork& first = state.nodes[static_cast<std::size_t>(step.nodes.front())];

@@ -601,6 +601,8 @@ void GraphState::update(int id, std::span<const Argument> arguments) {
   }
   node.bytes = std::move(bytes);
   node.updated = true;
+  for (const Move& m : moves)
+    if (!buffers[static_cast<std::size_t>(node.uses[static_cast<std::size_t>(m.use)].buffer)].storage) node.temporary_replaced = true;
   put_in_.insert(put_in_.end(), put_in.begin(), put_in.end());
   for (const Move& m : moves) {
     node.base[static_cast<std::size_t>(m.use)] = m.to;

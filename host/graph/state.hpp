@@ -71,6 +71,7 @@ struct GraphWork {
   std::shared_ptr<const std::vector<GraphLabel>> labels;
   std::shared_ptr<const Meaning> meaning;  ///< what the launch computes; null if the op does not say
   bool updated = false;                    ///< by GraphState::update()
+  bool temporary_replaced = false;         ///< by GraphState::update(), which gave the node another tensor in the place of a temporary
 
   /// The same call with a kernel object of its own, whose arguments are not set, and without addresses.
   GraphWork copy() const;
