@@ -49,7 +49,7 @@ class FusedBackend : public GraphImpl {
   int groups_ = 0;
 };
 
-/// The backend itself, or the one among those that it chooses from; null if there is none.
+/// The backend, if it is one that fuses; else null.
 FusedBackend* fused_of(GraphImpl& backend) noexcept;
 
 }}}  // namespace clutch::v0::detail
