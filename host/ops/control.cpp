@@ -153,7 +153,8 @@ bool is_same_tensor(const Tensor& a, const Tensor& b) {
 /// True if a result of the branch may be the call's own result: memory that the branch made, and that is no result yet.
 bool may_keep(const Tensor& result, const Branch& branch) { return result.storage()->branch() == branch.id() && result.is_contiguous(); }
 
-std::vector<Tensor> choose(const Site& site, const Tensor& in, bool is_index, std::span<const BranchFunction> branches, std::span<const std::string> names) {
+std::vector<Tensor> run_branches(const Site& site, const Tensor& in, bool is_index, std::span<const BranchFunction> branches,
+                                 std::span<const std::string> names) {
   const char* op = site.op;
   const auto count = static_cast<std::uint32_t>(branches.size());
   const Tensor flags = site.scalars(count, DType::u32);
@@ -194,7 +195,7 @@ std::vector<Tensor> cond(const Tensor& predicate, const BranchFunction& then, co
   detail::check_scalar(predicate, runtime, false, "the predicate", kOp);
   const BranchFunction branches[] = {then, otherwise};
   const std::string names[] = {"then", "otherwise"};
-  return detail::choose(detail::Site(kOp, runtime, stream), predicate, false, branches, names);
+  return detail::run_branches(detail::Site(kOp, runtime, stream), predicate, false, branches, names);
 }
 
 std::vector<Tensor> switch_(const Tensor& index, std::span<const BranchFunction> branches, const Stream& stream) {
@@ -205,7 +206,7 @@ std::vector<Tensor> switch_(const Tensor& index, std::span<const BranchFunction>
   if (branches.empty()) throw Error(ErrorCode::invalid_argument, kOp, "there must be at least one branch, got none");
   std::vector<std::string> names;
   for (std::size_t b = 0; b < branches.size(); ++b) names.push_back(fmt::format("branch {}", b));
-  return detail::choose(detail::Site(kOp, runtime, stream), index, true, branches, names);
+  return detail::run_branches(detail::Site(kOp, runtime, stream), index, true, branches, names);
 }
 
 namespace detail { namespace {
