@@ -191,7 +191,7 @@ bool is_own_backend(std::string_view name) noexcept { return std::find(kOwn.begi
 std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
-  if (name == "fused") return std::make_unique<FusedBackend>(true);
+  if (name == "fused") return std::make_unique<FusedBackend>();
   if (name == "auto") return std::make_unique<AutoBackend>();
   load_plugins();
   GraphImplFactory factory;

@@ -269,7 +269,7 @@ class Fuser {
  public:
   explicit Fuser(const GraphState& state) : state_(state), pieces_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
 
-  FusedProgram run(bool if_any) {
+  FusedProgram run() {
     const auto n = static_cast<int>(state_.nodes.size());
     for (;;) {
       groups_.clear(), users_.clear();
@@ -291,8 +291,6 @@ class Fuser {
         if (!p->pointwise()) groups_[i].rows = {i};
         join(i);
       }
-      const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
-      if (!any && if_any) return {};
       if (std::optional<FusedProgram> program = emit()) return *std::move(program);
     }
   }
@@ -756,6 +754,6 @@ class Fuser {
 
 }  // namespace
 
-FusedProgram fuse(const GraphState& state, bool if_any) { return Fuser(state).run(if_any); }
+FusedProgram fuse(const GraphState& state) { return Fuser(state).run(); }
 
 }}}  // namespace clutch::v0::detail

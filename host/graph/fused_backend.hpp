@@ -13,8 +13,7 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// that launches of the fused program would not have the results of the nodes, the nodes replay one by one.
 class FusedBackend : public GraphImpl {
  public:
-  /// `alone`: no other backend replays the graph, so that its nodes need no memory.
-  explicit FusedBackend(bool alone);
+  FusedBackend();
   ~FusedBackend() override;
   void instantiate(const GraphProgram& program) override;
   void changed(const GraphProgram& program, std::span<const int> nodes) override;
@@ -22,10 +21,6 @@ class FusedBackend : public GraphImpl {
   void reset() override;
   std::string debug() const override;
 
-  bool is_alone() const noexcept { return alone_; }
-  /// True if it replays, and not another backend.
-  bool is_chosen() const noexcept { return chosen_; }
-  void choose(bool chosen) noexcept { chosen_ = chosen; }
   /// True while the graph's own nodes replay, which then need memory.
   bool replays_nodes() const noexcept { return !stale_.empty(); }
   /// The fused program, as a graph of its own; null before instantiate().
@@ -39,8 +34,6 @@ class FusedBackend : public GraphImpl {
   /// Why the fused program does not have the nodes' results with the present addresses; empty if it has.
   std::string find_stale(const GraphState& state) const;
 
-  const bool alone_;
-  bool chosen_;
   std::unique_ptr<GraphState> inner_;
   std::vector<FusedStep> steps_;  ///< without their work
   std::vector<std::string> why_alone_;

@@ -88,10 +88,9 @@ void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
   home_ = stream;
   if (!pending.empty() && the_settings().check_streams.on()) seen_ = stream->clock();
   find_lifetimes();
-  // Before temporaries have places, so that none depends on another because it takes the other's place.
-  if (fused_backend()) find_dependencies(*this);
-  if (!fused_backend() || !fused_backend()->is_alone()) place_nodes();
-  if (!fused_backend()) find_dependencies(*this);
+  // A backend that fuses places its own launches' temporaries. Without a place none depends on another because it takes the other's place.
+  if (!fused_backend()) place_nodes();
+  find_dependencies(*this);
   backend_->end(GraphProgram(*this));
 }
 
@@ -363,7 +362,7 @@ void GraphState::replay_by_backend(const Stream& stream) {
   if (by_node) [[unlikely]]
     note_labels();
   upload_tables(*stream.impl());
-  if (FusedBackend* fused = fused_backend(); by_node && !(fused && fused->is_chosen())) [[unlikely]]
+  if (by_node && !fused_backend()) [[unlikely]]
     enqueue(nodes, stream.impl());
   else
     backend_->replay(GraphProgram(*this), stream);

@@ -133,7 +133,7 @@ class GraphState {
   /// True if rebind() or update() replaced a captured tensor.
   bool has_rebound() const noexcept { return !put_in_.empty(); }
   bool instantiated() const noexcept { return instantiated_; }
-  /// The backend, or one that it chooses from, that replays a program of its own, whose temporaries have places of their own; null if there is none.
+  /// The backend, if it replays a program of its own, whose temporaries have places of their own; else null.
   class FusedBackend* fused_backend() const noexcept;
   const GraphImpl& backend() const noexcept { return *backend_; }
   const std::string& backend_name() const noexcept { return backend_name_; }
