@@ -38,7 +38,7 @@ struct View {
   std::uint64_t offset = 0;  ///< of element 0, in bytes
   DType dtype = DType::f32;
   std::vector<std::int64_t> strides;
-  friend auto operator<=>(const View&, const View&) = default;
+  friend auto operator<=>(const View&, const View&) = default;  // NOLINT(modernize-use-nullptr): of the compiler's own comparison
 };
 
 struct Operand {
@@ -609,7 +609,7 @@ class Fuser {
       std::vector<Expr> of_elements, of_results;
       if (p.pointwise()) {
         std::vector<Tensor> captured;
-        for (auto k = static_cast<std::size_t>(m.elements + m.results + m.inputs); k < p.operands.size(); ++k) {
+        for (std::size_t k = m.elements + m.results + m.inputs; k < p.operands.size(); ++k) {
           captured.push_back(emission().tensor(work(node).uses[k]));
           built.captured.push_back(p.operands[k]);
         }
