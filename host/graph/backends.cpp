@@ -41,6 +41,11 @@ class AutoBackend : public GraphImpl {
     host_.instantiate(program);
     refused_.clear();
     add("native", native_, program, native_.refuses(program));
+    add("fused", fused_, program, {});
+    if (candidates_.size() > 1 && candidates_.back().backend == &fused_ && fused_.groups() == 0) {
+      candidates_.pop_back();
+      fused_.reset();
+    }
     if (candidates_.size() == 1) decide(0, refused_.empty() ? std::string("no other backend differs") : refused_);
   }
 
@@ -72,6 +77,8 @@ class AutoBackend : public GraphImpl {
 
   void reset() override {
     native_.reset();
+    fused_.reset();
+    fused_.choose(false);
     candidates_.clear();
     trials_.clear();
     decided_ = false;
@@ -91,6 +98,7 @@ class AutoBackend : public GraphImpl {
     if (decided_) return candidates_[chosen_].backend->native();
     return native_.native();
   }
+  FusedBackend& fused() noexcept { return fused_; }
 
  private:
   struct Candidate {
@@ -126,6 +134,7 @@ class AutoBackend : public GraphImpl {
     chosen_ = candidate;
     why_ = std::move(why);
     trials_.clear();
+    fused_.choose(candidates_[candidate].backend == &fused_);
     for (const Candidate& c : candidates_)
       if (&c != &candidates_[candidate]) c.backend->reset();
   }
@@ -163,6 +172,7 @@ class AutoBackend : public GraphImpl {
 
   HostBackend host_;
   NativeBackend native_;
+  FusedBackend fused_{false};
   std::vector<Candidate> candidates_;
   bool decided_ = false;
   std::size_t chosen_ = 0;
@@ -184,14 +194,17 @@ Backends& backends() {
 
 }  // namespace
 
-FusedBackend* fused_of(GraphImpl& backend) noexcept { return dynamic_cast<FusedBackend*>(&backend); }
+FusedBackend* fused_of(GraphImpl& backend) noexcept {
+  if (auto* chooses = dynamic_cast<AutoBackend*>(&backend)) return &chooses->fused();
+  return dynamic_cast<FusedBackend*>(&backend);
+}
 
 bool is_own_backend(std::string_view name) noexcept { return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end(); }
 
 std::unique_ptr<GraphImpl> make_backend(std::string_view name) {
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
-  if (name == "fused") return std::make_unique<FusedBackend>();
+  if (name == "fused") return std::make_unique<FusedBackend>(true);
   if (name == "auto") return std::make_unique<AutoBackend>();
   load_plugins();
   GraphImplFactory factory;

@@ -269,7 +269,7 @@ class Fuser {
  public:
   explicit Fuser(const GraphState& state) : state_(state), pieces_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
 
-  FusedProgram run() {
+  FusedProgram run(bool if_any) {
     const auto n = static_cast<int>(state_.nodes.size());
     for (;;) {
       groups_.clear(), users_.clear();
@@ -277,7 +277,7 @@ class Fuser {
       why_.assign(state_.nodes.size(), {});
       int last_task = -1;  // tasks keep their order, since they may do more than what graphs know of
       for (int i = 0; i < n; ++i) {
-        for (int before : work(i).after) after_[static_cast<std::size_t>(before)].push_back(i);
+        for (int before : state_.dependencies(i)) after_[static_cast<std::size_t>(before)].push_back(i);
         if (work(i).kind == GraphNodeKind::host_task || work(i).kind == GraphNodeKind::opaque) {
           if (last_task >= 0) after_[static_cast<std::size_t>(last_task)].push_back(i);
           last_task = i;
@@ -291,6 +291,8 @@ class Fuser {
         if (!p->pointwise()) groups_[i].rows = {i};
         join(i);
       }
+      const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
+      if (!any && if_any) return {};
       if (std::optional<FusedProgram> program = emit()) return *std::move(program);
     }
   }
@@ -754,6 +756,6 @@ class Fuser {
 
 }  // namespace
 
-FusedProgram fuse(const GraphState& state) { return Fuser(state).run(); }
+FusedProgram fuse(const GraphState& state, bool if_any) { return Fuser(state).run(if_any); }
 
 }}}  // namespace clutch::v0::detail

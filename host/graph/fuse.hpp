@@ -35,7 +35,8 @@ struct FusedProgram {
 /// launch of one function, in which a result that a node stored in a narrower dtype is rounded to this dtype. Temporaries that no other node reads are not
 /// stored. A launch takes the place of its nodes only if no node outside of it must come between them.
 /// Needs: state.nodes with dependencies that come from data and events alone.
+/// if_any: gives no steps at all if nothing is fused.
 /// Errors: those of building programs.
-FusedProgram fuse(const GraphState& state);
+FusedProgram fuse(const GraphState& state, bool if_any = false);
 
 }}}  // namespace clutch::v0::detail

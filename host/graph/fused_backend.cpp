@@ -11,12 +11,13 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-FusedBackend::FusedBackend() = default;
+FusedBackend::FusedBackend(bool alone) : alone_(alone), chosen_(alone) {}
 FusedBackend::~FusedBackend() = default;
 
 void FusedBackend::instantiate(const GraphProgram& program) {
   const GraphState& state = program.state();
-  FusedProgram fused = fuse(state);
+  FusedProgram fused = fuse(state, !alone_);
+  if (fused.steps.empty() && !alone_) return;
   auto inner = std::make_unique<GraphState>(state.runtime(), "host", make_backend("host"));
   groups_ = 0;
   for (FusedStep& step : fused.steps) {

@@ -13,7 +13,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// that launches of the fused program would not have the results of the nodes, the nodes replay one by one.
 class FusedBackend : public GraphImpl {
  public:
-  FusedBackend();
+  /// `alone`: no other backend replays the graph, so that its nodes need no memory.
+  explicit FusedBackend(bool alone);
   ~FusedBackend() override;
   void instantiate(const GraphProgram& program) override;
   void changed(const GraphProgram& program, std::span<const int> nodes) override;
@@ -21,6 +22,10 @@ class FusedBackend : public GraphImpl {
   void reset() override;
   std::string debug() const override;
 
+  bool is_alone() const noexcept { return alone_; }
+  /// True if it replays, and not another backend.
+  bool is_chosen() const noexcept { return chosen_; }
+  void choose(bool chosen) noexcept { chosen_ = chosen; }
   /// True while the graph's own nodes replay, which then need memory.
   bool replays_nodes() const noexcept { return !stale_.empty(); }
   /// The fused program, as a graph of its own; null before instantiate().
@@ -34,6 +39,8 @@ class FusedBackend : public GraphImpl {
   /// Why the fused program does not have the nodes' results with the present addresses; empty if it has.
   std::string find_stale(const GraphState& state) const;
 
+  const bool alone_;
+  bool chosen_;
   std::unique_ptr<GraphState> inner_;
   std::vector<FusedStep> steps_;  ///< without their work
   std::vector<std::string> why_alone_;
@@ -42,7 +49,7 @@ class FusedBackend : public GraphImpl {
   int groups_ = 0;
 };
 
-/// The backend, if it is one that fuses; else null.
+/// The backend itself, or the one among those that it chooses from; null if there is none.
 FusedBackend* fused_of(GraphImpl& backend) noexcept;
 
 }}}  // namespace clutch::v0::detail

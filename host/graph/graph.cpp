@@ -186,7 +186,7 @@ void Graph::save(const std::string& path, std::span<const NamedTensor> tensors, 
   const detail::GraphState& state = handle_->need("Graph::save");
   // Other processes replay what this one does: fewer launches, if there are.
   const detail::FusedBackend* fused = state.fused_backend();
-  const bool fewer = fused && fused->groups() > 0 && !fused->replays_nodes() && !state.has_rebound() && state.named.empty();
+  const bool fewer = fused && fused->is_chosen() && fused->groups() > 0 && !fused->replays_nodes() && !state.has_rebound() && state.named.empty();
   detail::save_graph(fewer ? *fused->fused() : state, path, tensors, options);
 }
 

@@ -233,7 +233,7 @@ GraphReport describe(const GraphState& state) {
   for (const GraphBuffer& buffer : state.buffers)
     if (buffer.kind == GraphBuffer::Kind::temporary && buffer.first >= 0) lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
   for (std::uint64_t bytes : plan_memory(lifetimes, {}, 0).segments) report.unfused_bytes += bytes;
-  const GraphState* replays = fused && fused->fused() && !fused->replays_nodes() ? fused->fused() : &state;
+  const GraphState* replays = fused && fused->is_chosen() && fused->fused() && !fused->replays_nodes() ? fused->fused() : &state;
   for (std::size_t b = 0; b < state.buffers.size(); ++b) {
     const GraphBuffer& buffer = state.buffers[b];
     const Placement& place = replays->buffers[b].place;

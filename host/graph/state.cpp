@@ -88,9 +88,15 @@ void GraphState::finish(const std::shared_ptr<StreamImpl>& stream) {
   home_ = stream;
   if (!pending.empty() && the_settings().check_streams.on()) seen_ = stream->clock();
   find_lifetimes();
-  // A backend that fuses places its own launches' temporaries. Without a place none depends on another because it takes the other's place.
-  if (!fused_backend()) place_nodes();
-  find_dependencies(*this);
+  if (const FusedBackend* fused = fused_backend()) {
+    // Before temporaries have places, so that none depends on another because it takes the other's place.
+    find_dependencies(*this);
+    for (const GraphWork& node : nodes) unplaced_after_.push_back(node.after);
+    if (!fused->is_alone()) place_nodes(), find_dependencies(*this);
+  } else {
+    place_nodes();
+    find_dependencies(*this);
+  }
   backend_->end(GraphProgram(*this));
 }
 
@@ -114,7 +120,11 @@ void GraphState::take_memory(const GraphState& from) {
   origin = from.origin, home_ = stream;
   arena = from.arena;
   buffers = from.buffers;
-  for (GraphBuffer& buffer : buffers) buffer.first = buffer.last = -1, buffer.written = false, buffer.place = {};
+  for (GraphBuffer& buffer : buffers) {
+    buffer.first = buffer.last = -1, buffer.written = false, buffer.place = {};
+    // `from` owns the memory. A second owner would make compile() take it for memory that its function keeps.
+    buffer.storage = std::shared_ptr<Storage>(std::shared_ptr<void>(), buffer.storage.get());
+  }
   for (GraphWork& node : nodes) {
     if (node.table.first_base < 0) continue;
     // The words of a table are addresses, which are others here.
@@ -362,7 +372,7 @@ void GraphState::replay_by_backend(const Stream& stream) {
   if (by_node) [[unlikely]]
     note_labels();
   upload_tables(*stream.impl());
-  if (by_node && !fused_backend()) [[unlikely]]
+  if (FusedBackend* fused = fused_backend(); by_node && !(fused && fused->is_chosen())) [[unlikely]]
     enqueue(nodes, stream.impl());
   else
     backend_->replay(GraphProgram(*this), stream);

@@ -130,10 +130,14 @@ class GraphState {
   void set_values(GraphWork& node, const std::vector<unsigned char>& bytes);
   void replay_by_backend(const Stream& stream);
 
+  /// The nodes that a node follows because of data and events, and not because their temporaries have one place.
+  const std::vector<int>& dependencies(int node) const {
+    return unplaced_after_.empty() ? nodes[static_cast<std::size_t>(node)].after : unplaced_after_[static_cast<std::size_t>(node)];
+  }
   /// True if rebind() or update() replaced a captured tensor.
   bool has_rebound() const noexcept { return !put_in_.empty(); }
   bool instantiated() const noexcept { return instantiated_; }
-  /// The backend, if it replays a program of its own, whose temporaries have places of their own; else null.
+  /// The backend, or one that it chooses from, that replays a program of its own, whose temporaries have places of their own; null if there is none.
   class FusedBackend* fused_backend() const noexcept;
   const GraphImpl& backend() const noexcept { return *backend_; }
   const std::string& backend_name() const noexcept { return backend_name_; }
@@ -174,9 +178,10 @@ class GraphState {
   std::string backend_name_;
   std::unique_ptr<GraphImpl> backend_;
   bool instantiated_ = false;
-  bool placed_ = false;             ///< temporaries have places
-  std::weak_ptr<StreamImpl> home_;  ///< whose pool they come from
-  std::vector<Move> moving_;        ///< of move_use()
+  bool placed_ = false;                           ///< temporaries have places
+  std::weak_ptr<StreamImpl> home_;                ///< whose pool they come from
+  std::vector<Move> moving_;                      ///< of move_use()
+  std::vector<std::vector<int>> unplaced_after_;  ///< by node, of a graph that a backend fuses
   std::uint64_t replays_ = 0;
   std::vector<std::vector<std::pair<int, int>>> uses_;  ///< (node, use) by buffer
   std::unordered_map<const Storage*, int> buffer_of_;

@@ -848,9 +848,9 @@ TEST(Compile, DonatedArgumentsGiveTheirMemory) {
 }
 
 TEST(Compile, MemoryIsThatOfTheResultsAndTheGraph) {
-  CLUTCH_EACH_DEVICE(device) {
+  CLUTCH_EACH_BACKEND(device, backend) {
     constexpr std::int64_t kN = 1 << 18;
-    auto f = compile([](const Tensor& x, const Tensor& y) { return (x + y) * 2; });
+    auto f = compile([](const Tensor& x, const Tensor& y) { return (x + y) * 2; }, {.graph = {.backend = backend}});
     const std::uint64_t before = memory_allocated(device);
     {
       const Tensor x = full({kN}, 1, {.device = device}), y = full({kN}, 2, {.device = device});
