@@ -23,16 +23,25 @@ struct RowsMeaning {
   bool reduces_alone = false;
 };
 
-/// What a launch computes, for graphs that fuse it with others. Its operands are those of the launch, in their order: elements, results, inputs, captured
-/// tensors. Inputs and elements go together element by element, over `sizes`, to which inputs broadcast. Results have one element for each row: for all of the
-/// dimensions `gone`.
+/// A product of matrices, of which each element is the first input of a function, as the op knows it.
+struct ProductMeaning {
+  DType dtype = DType::f32;  ///< of the elements
+  int most_inputs = 0;       ///< of the function, besides the product
+  virtual ~ProductMeaning() = default;
+};
+
+/// What a launch computes, for graphs that fuse it with others. Its operands are those of the launch, in their order: elements, results, inputs, others that
+/// are read at any place: captured tensors, or the operands of a product. Inputs and elements go together element by element, over `sizes`, to which inputs
+/// broadcast. Results have one element for each row: for all of the dimensions `gone`.
 struct Meaning {
   /// Another launch of the kind.
   struct Call {
     std::span<const Tensor> elements, results, inputs;
-    const ExprFunction& function;  ///< of a pointwise launch: of the inputs
-    const RowsMeaning& rows;       ///< of others
-    const Dims& dims;              ///< those that are gone
+    const ExprFunction& function;  ///< of a pointwise launch: of the inputs; of a product: of it and the inputs
+    const RowsMeaning& rows;       ///< of rows
+    const Dims& dims;              ///< of rows: those that are gone
+    const ProductMeaning* product;
+    std::span<const Tensor> operands;  ///< of the product, as the launch has read them
     const Stream& stream;
   };
   /// Makes one launch, or it is an Error: not_supported or invalid_argument where one launch cannot do so.
@@ -41,9 +50,10 @@ struct Meaning {
   int elements = 0, results = 0, inputs = 0;
   Dims sizes;
   std::array<bool, kMaxRank> gone{};
-  ExprFunction function;                    ///< pointwise: with the values of its params; its captured tensors are undefined. Else empty.
-  std::shared_ptr<const RowsMeaning> rows;  ///< null if it is pointwise
-  int most_tensors = 16;                    ///< of a launch of the kind
+  ExprFunction function;                          ///< with the values of its params; its captured tensors are undefined. Empty for rows.
+  std::shared_ptr<const RowsMeaning> rows;        ///< null if it computes no rows
+  std::shared_ptr<const ProductMeaning> product;  ///< null if it computes no product
+  int most_tensors = 16;                          ///< of a launch of the kind
   Launch launch = nullptr;
 };
 

@@ -55,7 +55,8 @@ struct Piece {
   Space space;
   std::vector<std::int64_t> gone;  ///< by dimension of the space: 1 if results have one element for all of it
   std::vector<Operand> operands;   ///< elements, results, inputs, captured tensors
-  bool pointwise() const { return !meaning->rows; }
+  bool is_product() const { return meaning->product != nullptr; }
+  bool pointwise() const { return !meaning->rows && !is_product(); }
 };
 
 std::int64_t count(const Space& space) {
@@ -110,6 +111,19 @@ std::vector<std::int64_t> flags_over(const std::vector<std::int64_t>& flags, con
   return result;
 }
 
+/// Strides over a coarser space, of which `from` splits dimensions; nullopt if the elements of one are not evenly spaced.
+std::optional<std::vector<std::int64_t>> merged_strides(const std::vector<std::int64_t>& strides, const Space& from, const Space& to) {
+  std::vector<std::int64_t> result(to.sizes.size());
+  std::size_t d = from.sizes.size();
+  for (std::size_t k = to.sizes.size(); k-- > 0;) {
+    result[k] = strides[--d];
+    std::int64_t covered = from.sizes[d];
+    for (; covered < to.sizes[k]; covered *= from.sizes[d])
+      if (strides[--d] != result[k] * covered) return std::nullopt;
+  }
+  return result;
+}
+
 View over(const View& view, const Space& from, const Space& to) {
   if (from == to) return view;
   View made = view;
@@ -150,7 +164,7 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
   }
   const Meaning& m = *node.meaning;
   Piece p{.meaning = &m, .space = {}, .operands = {}};
-  if (p.pointwise() && has_positions_but_places(m.function)) {
+  if (!m.function.empty() && has_positions_but_places(m.function)) {
     why = "its function reads the positions of elements";
     return std::nullopt;
   }
@@ -173,7 +187,7 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
   for (auto d = static_cast<std::size_t>(m.sizes.rank()); d-- > 0;) {
     const std::int64_t size = m.sizes[static_cast<int>(d)];
     if (size == 1) continue;
-    bool joins = !sizes.empty() && m.gone[d] == inner_gone;
+    bool joins = !sizes.empty() && m.gone[d] == inner_gone && !p.is_product();
     for (std::size_t k = 0; k < strides.size() && joins; ++k) joins = strides[k][d] == kept[k].back() * sizes.back();
     if (joins) {
       sizes.back() *= size;
@@ -186,7 +200,7 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
   }
   p.space.sizes.assign(sizes.rbegin(), sizes.rend());
   for (std::size_t k = 0; k < kept.size(); ++k) p.operands[k].view.strides.assign(kept[k].rbegin(), kept[k].rend());
-  if (!p.pointwise() && std::none_of(p.gone.begin(), p.gone.end(), [](std::int64_t g) { return g != 0; })) {
+  if (m.rows && std::none_of(p.gone.begin(), p.gone.end(), [](std::int64_t g) { return g != 0; })) {
     why = "its rows have one element";
     return std::nullopt;
   }
@@ -225,6 +239,15 @@ class Emission {
       if (gone[d]) kept.sizes[d] = 1;
     return tensor(view, kept);
   }
+  /// A tensor of sizes that `space` has without those that are 1. Errors: not_supported if it has no such strides.
+  Tensor tensor(const View& view, const Space& from, const Space& space, const Dims& sizes) {
+    const auto merged = merged_strides(view.strides, from, space);
+    if (!merged) throw Error(ErrorCode::not_supported, kOp, "the tensors of a product must have a stride for each of its dimensions");
+    Dims strides;
+    std::size_t d = 0;
+    for (int k = 0; k < sizes.rank(); ++k) strides.push_back(sizes[k] == 1 ? 0 : (*merged)[d++]);
+    return Tensor(storage(view.buffer), view.offset, sizes, strides, view.dtype);
+  }
   Tensor tensor(const GraphUse& use) { return Tensor(storage(use.buffer), use.byte_offset, use.sizes, use.strides, use.dtype); }
 
   /// The one node that was recorded since the last call, with uses of the graph's buffers. Errors: not_supported if there is another count of nodes, or
@@ -262,14 +285,16 @@ class Emission {
 struct Group {
   std::vector<int> nodes;
   Space space;
-  std::vector<int> rows;  ///< those of the nodes that are not pointwise
+  std::vector<int> rows;  ///< those of the nodes that compute rows
+  int product = -1;       ///< the node that computes a product
 };
 
 class Fuser {
  public:
-  explicit Fuser(const GraphState& state) : state_(state), pieces_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
+  Fuser(const GraphState& state, const FuseOptions& options)
+      : state_(state), options_(options), pieces_(state.nodes.size()), group_of_(state.nodes.size()), why_(state.nodes.size()) {}
 
-  FusedProgram run(bool if_any) {
+  FusedProgram run() {
     const auto n = static_cast<int>(state_.nodes.size());
     for (;;) {
       groups_.clear(), users_.clear();
@@ -285,14 +310,16 @@ class Fuser {
         group_of_[static_cast<std::size_t>(i)] = i;
         groups_[i].nodes = {i};
         auto& p = pieces_[static_cast<std::size_t>(i)] = as_piece(work(i), i, why_[static_cast<std::size_t>(i)]);
+        if (p && p->is_product() && !options_.products) p.reset(), why_[static_cast<std::size_t>(i)] = "auto leaves products as they are";
         if (auto refused = refused_.find(i); refused != refused_.end()) p.reset(), why_[static_cast<std::size_t>(i)] = refused->second;
         if (!p) continue;
         groups_[i].space = p->space;
-        if (!p->pointwise()) groups_[i].rows = {i};
+        if (p->meaning->rows) groups_[i].rows = {i};
+        if (p->is_product()) groups_[i].product = i;
         join(i);
       }
       const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
-      if (!any && if_any) return {};
+      if (!any && options_.if_any) return {};
       if (std::optional<FusedProgram> program = emit()) return *std::move(program);
     }
   }
@@ -328,6 +355,9 @@ class Fuser {
     if (a.nodes.size() + b.nodes.size() > kMostNodes) return fmt::format("a launch has at most {} nodes", kMostNodes);
     const std::optional<Space> space = common_space(a.space, b.space);
     if (!space) return "the elements are other ones than those of the nodes whose results it reads";
+    if (a.product >= 0 && b.product >= 0) return "a launch has at most one product";
+    const int product = std::max(a.product, b.product);
+    if (product >= 0 && !(a.rows.empty() && b.rows.empty())) return "a launch with a product has no reductions";
     if (std::string why = rows_differ(a, b, *space); !why.empty()) return why;
     bool shares = false;
     for (int x : a.nodes)
@@ -335,12 +365,13 @@ class Fuser {
         if (std::string why = conflict(x, y, *space, shares); !why.empty()) return why;
     if (!shares) return "no node that can be fused has a view in common with it";
     if (has_way_around(first, second)) return "another node must come between it and the nodes that it has a tensor in common with";
-    Group made{a.nodes, *space, a.rows};
+    Group made{a.nodes, *space, a.rows, product};
     made.rows.insert(made.rows.end(), b.rows.begin(), b.rows.end());
     std::sort(made.rows.begin(), made.rows.end());
     made.nodes.insert(made.nodes.end(), b.nodes.begin(), b.nodes.end());
     std::sort(made.nodes.begin(), made.nodes.end());
     if (std::string why = too_large(made); !why.empty()) return why;
+    if (std::string why = product_refuses(made); !why.empty()) return why;
     for (int node : made.nodes) group_of_[static_cast<std::size_t>(node)] = first;
     groups_.erase(second);
     groups_[first] = std::move(made);
@@ -424,7 +455,7 @@ class Fuser {
     std::set<std::pair<DType, double>> params;
     for (int node : group.nodes) {
       const Piece& p = piece(node);
-      if (p.pointwise()) {
+      if (!p.meaning->function.empty()) {
         const ExprBody& body = *p.meaning->function.body();
         steps += body.steps.size();
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
@@ -448,6 +479,32 @@ class Fuser {
     if (3 * views.size() + 2 * captured + extents + params.size() + 6 > Launch::kMaxArguments)
       return fmt::format("its launch would have more than {} arguments", Launch::kMaxArguments);
     return {};
+  }
+
+  /// Why the group's product cannot take the other nodes into its launch; empty if it can, or if there is none.
+  std::string product_refuses(const Group& group) const {
+    if (group.product < 0) return {};
+    const Piece& product = piece(group.product);
+    std::set<View> results, inputs, made;
+    for (int node : group.nodes) {
+      const Piece& p = piece(node);
+      if (p.pointwise() && p.meaning->function.captured_count() > 0) return "a product's function reads no captured tensors";
+      const auto elements = static_cast<std::size_t>(p.meaning->elements), all = elements + static_cast<std::size_t>(p.meaning->inputs);
+      for (std::size_t k = all; k-- > 0;) {  // inputs first
+        const Operand& o = p.operands[k];
+        View view = over(o.view, p.space, group.space);
+        if (!merged_strides(view.strides, group.space, product.space)) return "its tensors do not have a stride for each of a product's dimensions";
+        if (k >= elements) {
+          if (!made.contains(view)) inputs.insert(view);
+          continue;
+        }
+        if (!is_inside(o, group)) results.insert(view);
+        made.insert(std::move(view));
+      }
+    }
+    if (results.size() > 1) return "a product has one result, and other nodes read another";
+    const auto most = static_cast<std::size_t>(product.meaning->product->most_inputs);
+    return inputs.size() > most ? fmt::format("a product's function reads at most {} tensors", most) : "";
   }
 
   /// True if no node outside of the group, and nobody after the replay, sees the operand's memory.
@@ -476,7 +533,7 @@ class Fuser {
   /// A launch of a group before it is made.
   struct Built {
     std::vector<Operand> elements, results, inputs, captured;  ///< all but captured ones with views over the group's space
-    ExprFunction function;                                     ///< of a pointwise group
+    ExprFunction function;                                     ///< of a pointwise group, or of one with a product
     RowsMeaning rows;                                          ///< of another
   };
 
@@ -489,8 +546,8 @@ class Fuser {
       std::optional<FusedStep> fused;
       std::string why;
       if (group.nodes.size() > 1) fused = emit(group, why);
-      if (!why.empty() && !group.rows.empty()) {
-        refused_[group.rows.back()] = why;
+      if (!why.empty() && (!group.rows.empty() || group.product >= 0)) {
+        refused_[group.product >= 0 ? group.product : group.rows.back()] = why;
         return std::nullopt;
       }
       if (fused) {
@@ -584,6 +641,7 @@ class Fuser {
     std::map<View, Expr> values;  // what the memory of a view holds at this point
     Stores elements, results;
     std::vector<DType> input_dtypes;
+    if (group.product >= 0) input_dtypes.push_back(piece(group.product).meaning->product->dtype);
     std::vector<ExprFunction> kept;  // params are identified by addresses in them
     std::map<std::pair<DType, double>, Expr> params;
     std::vector<Expr> totals;
@@ -597,6 +655,7 @@ class Fuser {
         return o;
       };
       std::vector<Expr> inputs;
+      if (p.is_product()) inputs.push_back(expr_input(0, m.product->dtype));
       for (int k = 0; k < m.inputs; ++k) {
         Operand o = operand(m.elements + m.results + k);
         auto found = values.find(o.view);
@@ -609,7 +668,10 @@ class Fuser {
         inputs.push_back(found->second);
       }
       std::vector<Expr> of_elements, of_results;
-      if (p.pointwise()) {
+      if (p.is_product()) {
+        kept.push_back(m.function);
+        of_elements = outputs_of(m.function, inputs, params);
+      } else if (p.pointwise()) {
         std::vector<Tensor> captured;
         for (std::size_t k = m.elements + m.results + m.inputs; k < p.operands.size(); ++k) {
           captured.push_back(emission().tensor(work(node).uses[k]));
@@ -698,13 +760,29 @@ class Fuser {
         if (flags[d] != 0) gone[d] = true, dims.push_back(static_cast<std::int64_t>(d));
     }
     std::vector<Tensor> elements, results, inputs;
-    for (const Operand& o : built->elements) elements.push_back(emission().tensor(o.view, group.space));
-    for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));
-    for (const Operand& o : built->inputs) inputs.push_back(emission().tensor(o.view, group.space));
-    FusedStep step{.work = {}, .nodes = group.nodes, .form = group.rows.empty() ? "pointwise" : "rows", .addresses = {}};
-    const Meaning& leader = *piece(group.rows.empty() ? group.nodes.front() : group.rows.front()).meaning;
+    const int first = group.product >= 0 ? group.product : group.rows.empty() ? group.nodes.front() : group.rows.front();
+    const Piece& leader = piece(first);
+    auto tensor_of = [&](const Operand& o) {
+      return leader.is_product() ? emission().tensor(o.view, group.space, leader.space, leader.meaning->sizes) : emission().tensor(o.view, group.space);
+    };
+    std::vector<Tensor> operands;
+    FusedStep step{.work = {}, .nodes = group.nodes, .form = leader.is_product() ? "product" : group.rows.empty() ? "pointwise" : "rows", .addresses = {}};
     try {
-      leader.launch({elements, results, inputs, built->function, built->rows, dims, emission().stream()});
+      for (const Operand& o : built->elements) elements.push_back(tensor_of(o));
+      for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));
+      for (const Operand& o : built->inputs) inputs.push_back(tensor_of(o));
+      if (leader.is_product())
+        for (const Operand& o : leader.operands)
+          if (o.apart) operands.push_back(emission().tensor(work(o.node).uses[static_cast<std::size_t>(o.use)]));
+      leader.meaning->launch({.elements = elements,
+                              .results = results,
+                              .inputs = inputs,
+                              .function = built->function,
+                              .rows = built->rows,
+                              .dims = dims,
+                              .product = leader.meaning->product.get(),
+                              .operands = operands,
+                              .stream = emission().stream()});
       step.work = emission().take();
     } catch (const Error& e) {
       emission().drop();
@@ -714,6 +792,9 @@ class Fuser {
     }
     for (const auto* list : {&built->elements, &built->results, &built->inputs})
       for (const Operand& o : *list) step.addresses.emplace_back(o.node, o.use);
+    if (leader.is_product())
+      for (const Operand& o : leader.operands)
+        if (o.apart) step.addresses.emplace_back(o.node, o.use);
     if (!built->function.empty())
       for (const Tensor& t : built->function.body()->tensors) {
         const auto from = std::find_if(built->captured.begin(), built->captured.end(),
@@ -743,6 +824,7 @@ class Fuser {
   }
 
   const GraphState& state_;
+  const FuseOptions options_;
   std::vector<std::optional<Piece>> pieces_;
   std::map<int, Group> groups_;
   std::vector<int> group_of_;
@@ -756,6 +838,6 @@ class Fuser {
 
 }  // namespace
 
-FusedProgram fuse(const GraphState& state, bool if_any) { return Fuser(state).run(if_any); }
+FusedProgram fuse(const GraphState& state, const FuseOptions& options) { return Fuser(state, options).run(); }
 
 }}}  // namespace clutch::v0::detail

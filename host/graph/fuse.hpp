@@ -22,8 +22,13 @@ inline BrokenRule broken_rule = BrokenRule::none;
 struct FusedStep {
   GraphWork work;
   std::vector<int> nodes;                      ///< in their order
-  const char* form = "";                       ///< "pointwise" or "rows"; empty of one node
+  const char* form = "";                       ///< "pointwise", "rows" or "product"; empty of one node
   std::vector<std::pair<int, int>> addresses;  ///< for each use of `work` the node and its use that has the same address
+};
+
+struct FuseOptions {
+  bool if_any = false;   ///< gives no steps at all if nothing is fused
+  bool products = true;  ///< into launches of products, whose programs take seconds to build
 };
 
 struct FusedProgram {
@@ -32,11 +37,11 @@ struct FusedProgram {
 };
 
 /// The nodes of a finished capture in fewer launches, each result with the same bits. Pointwise nodes that read each other's results, or one tensor, become one
-/// launch of one function, in which a result that a node stored in a narrower dtype is rounded to this dtype. Temporaries that no other node reads are not
-/// stored. A launch takes the place of its nodes only if no node outside of it must come between them.
-/// Needs: state.nodes with dependencies that come from data and events alone.
-/// if_any: gives no steps at all if nothing is fused.
+/// launch of one function; those that read what a reduction or a product computes become a part of its launch. A result that a node stored in a narrower dtype
+/// is rounded to this dtype. Temporaries that no other node reads are not stored. A launch takes the place of its nodes only if no node outside of it must come
+/// between them.
+/// Needs: state.nodes.
 /// Errors: those of building programs.
-FusedProgram fuse(const GraphState& state, bool if_any = false);
+FusedProgram fuse(const GraphState& state, const FuseOptions& options = {});
 
 }}}  // namespace clutch::v0::detail

@@ -16,7 +16,7 @@ FusedBackend::~FusedBackend() = default;
 
 void FusedBackend::instantiate(const GraphProgram& program) {
   const GraphState& state = program.state();
-  FusedProgram fused = fuse(state, !alone_);
+  FusedProgram fused = fuse(state, {.if_any = !alone_, .products = alone_});
   if (fused.steps.empty() && !alone_) return;
   auto inner = std::make_unique<GraphState>(state.runtime(), "host", make_backend("host"));
   groups_ = 0;

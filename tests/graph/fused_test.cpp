@@ -35,6 +35,7 @@ Counts counts_of(const Graph& graph) {
 
 /// Captures f(state) and compares two replays with two eager calls, which start from the same state.
 Counts expect_eager_bits(const Device& device, const Tensors& state, const std::function<Tensors(const Tensors&)>& f) {
+  current_stream(device).synchronize();  // which made the state
   Stream stream(device);
   StreamGuard guard(stream);
   Tensors eager, captured;
@@ -164,6 +165,98 @@ TEST(Fused, RowsTakeWhatIsBeforeAndBehindThem) {
         return Tensors{div(in[0], s), t, mean_of, amax(abs(h), {.dims = {1}})};
       });
     }
+  }
+}
+
+TEST(Fused, ProductsTakeWhatReadsThem) {
+  struct Case {
+    Dims a, b;
+    DType dtype;
+  };
+  CLUTCH_EACH_DEVICE(device) {
+    std::vector<Case> cases{{{70, 90}, {90, 130}, DType::f32}, {{1, 64}, {64, 256}, DType::bf16}, {{3, 20, 50}, {3, 50, 17}, DType::f32}};
+    if (level() == "nightly")  // programs of products take seconds to build
+      cases.insert(cases.end(), {{{6, 300}, {300, 40}, DType::bf16},
+                                 {{200, 33}, {33, 7}, DType::f16},
+                                 {{3, 20, 50}, {50, 64}, DType::f32},
+                                 {{2, 4, 9, 30}, {2, 4, 30, 35}, DType::bf16},
+                                 {{40, 70}, {70, 60}, DType::f64}});
+    for (const Case& c : cases) {
+      if (c.dtype == DType::f64 && !device.traits().fp64) continue;
+      SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + std::string(name(c.dtype)));
+      Dims sizes = c.a;
+      sizes[sizes.rank() - 1] = c.b[c.b.rank() - 1];
+      const Tensor a = random(c.a, device, c.dtype), b = random(c.b, device, c.dtype, 2), bias = random({sizes[sizes.rank() - 1]}, device, c.dtype, 3);
+      const Counts chain = expect_eager_bits(device, {a, b, bias, random(sizes, device, c.dtype, 4)},
+                                             [](const Tensors& in) { return Tensors{add(relu(add(linalg::matmul(in[0], in[1]), in[2])), in[3])}; });
+      EXPECT_EQ(chain.launches, 1);
+      EXPECT_LE(chain.alone, 2) << "what packs or converts operands";
+      expect_eager_bits(device, {a, b, bias, random(sizes, device, c.dtype, 4)}, [](const Tensors& in) {
+        const Tensor h = linalg::matmul(in[0], in[1]);
+        const Tensor half = mul(h, 0.5);
+        add_(in[3], mul(h, half));  // an input that is the result, too
+        return Tensors{in[3].to(DType::f32)};
+      });
+      expect_eager_bits(device, {a, b, bias}, [](const Tensors& in) {
+        const Tensor h = add(linalg::matmul(in[0], in[1]), in[2]);
+        return Tensors{relu(h), mul(h, h), h};  // three results
+      });
+    }
+  }
+}
+
+TEST(Fused, ProductsWithFunctionsOfTheirOwn) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor x = random({5, 12, 48}, device), w = random({80, 48}, device, DType::f32, 2), bias = random({80}, device, DType::f32, 3);
+    const Counts c = expect_eager_bits(device, {x, w, bias, random({5, 12, 80}, device, DType::f32, 4)}, [](const Tensors& in) {
+      return Tensors{mul(add(linalg::linear(in[0], in[1], in[2], {.activation = nn::Activation::relu}), in[3]), 3).to(DType::bf16)};
+    });
+    EXPECT_EQ(c.launches, 1);
+    EXPECT_LE(c.alone, 1) << "what packs w";
+    const linalg::PackedMatrix packed(w.mT());
+    expect_eager_bits(device, {x, bias}, [&](const Tensors& in) { return Tensors{mul(linalg::linear(in[0], packed, in[1]), 2)}; });
+    // Bytes, and alpha.
+    const Tensor i = mul(random({33, 40}, device), 30).to(DType::i8), j = mul(random({40, 64}, device, DType::f32, 5), 20).to(DType::i8);
+    expect_eager_bits(device, {i, j}, [&](const Tensors& in) { return Tensors{mul(linalg::matmul(in[0], in[1], {.alpha = 3}).to(DType::f32), 0.25)}; });
+  }
+}
+
+TEST(Fused, ProductsLeaveWhatTheyCannotTake) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor a = random({24, 30}, device), b = random({30, 24}, device, DType::f32, 2);
+    // A function of the result and of its transpose, of the operands, and of a product that another one reads.
+    expect_eager_bits(device, {a, b}, [](const Tensors& in) {
+      const Tensor h = linalg::matmul(in[0], in[1]);
+      return Tensors{add(h, h.mT())};
+    });
+    expect_eager_bits(device, {a, b}, [](const Tensors& in) {
+      add_(in[0], linalg::matmul(linalg::matmul(in[0], in[1]), in[0]));
+      return Tensors{mul(in[0], 2)};
+    });
+    expect_eager_bits(device, {a, b}, [](const Tensors& in) {
+      const Tensor h = relu(linalg::matmul(in[0], in[1]));
+      return Tensors{add(linalg::matmul(h, h), 1), sum(h)};
+    });
+    // More tensors than the function of a product reads.
+    expect_eager_bits(device, {a, b, random({24, 31}, device, DType::f32, 3)}, [](const Tensors& in) {
+      Tensor h = linalg::matmul(in[0], in[1]);
+      for (int i = 0; i < 7; ++i) h = add(h, in[2].slice(1, i, i + 24));
+      return Tensors{h};
+    });
+    // Rows of a result that have others between them, and columns in another order.
+    expect_eager_bits(device, {a, b, random({24, 48}, device, DType::f32, 3)}, [](const Tensors& in) {
+      linalg::matmul_out(in[2].slice(1, 0, 24), in[0], in[1]);
+      add_(in[2].slice(1, 0, 24), in[2].slice(1, 24, 48));
+      return Tensors{};
+    });
+    expect_eager_bits(device, {a, b}, [](const Tensors& in) {
+      const Tensor h = linalg::matmul(in[0], in[1]).reshape({24, 4, 6}).transpose(0, 1);
+      return Tensors{mul(h, 2).contiguous()};
+    });
+    // Dropout, whose function reads the generator's state.
+    expect_eager_bits(device, {a, b}, [](const Tensors& in) {
+      return Tensors{map([](Expr x) { return select(random_uniform() < 0.3, Expr(0), x / 0.7); }, {linalg::matmul(in[0], in[1])})};
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of the product kernels: packed operands, sizes and strides, and the number of items.
 #include "encode/args.hpp"
+#include "encode/meaning.hpp"
 #include "matmul/args.h"
 #include "ops/matmul/product.hpp"
 #include "sparse24/args.h"
@@ -113,6 +114,86 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
                         x.stream);
 }
 
+/// A product's launch without its tensors.
+struct LaunchedProduct : ProductMeaning {
+  linalg::MatmulOptions options;
+  MatmulProblem p;
+  std::string_view entry;
+  bool is_packed, dot, panels, by_tiles, by_few, by_matrix;
+  std::int64_t rows, n, k, batch;
+  /// Strides of a and b.
+  struct Side {
+    std::int64_t row, column, batch;
+  } sides[2];
+  Tiling tiling;
+};
+
+/// True if the launch can be made again with another function. Captured tensors stand behind all others, where the operands of a product have no other place.
+bool has_meaning(const Product& x) {
+  return !x.sparse && !x.complex && x.positions.empty() && !x.p.wide && x.c.options.beta == 0 && (x.c.f->empty() || x.c.f->body()->buffers.empty());
+}
+
+/// Makes the launch of a meaning with another result, function and inputs.
+void launch_again(const Meaning::Call& call) {
+  const auto& made = static_cast<const LaunchedProduct&>(*call.product);
+  const Tensor &a = call.operands[0], &b = call.operands[1];
+  const linalg::MatrixOperand of_b(b);
+  const Dims sizes{made.batch, made.rows, made.n};
+  MatmulCall c{.runtime = &call.stream.impl()->runtime(),
+               .out = call.elements[0],
+               .a = a,
+               .b = &of_b,
+               .f = &call.function,
+               .inputs = {call.inputs.begin(), call.inputs.end()},
+               .options = made.options,
+               .sizes = sizes,
+               .output = call.elements[0].dtype()};
+  compute_dtype(c.output, kMatmul);
+  Product x(std::move(c), call.stream);
+  x.p = made.p;
+  x.p.function = call.function.body()->id, x.p.output = x.c.output;
+  x.p.inputs = {};
+  if (!x.note_function() || x.p.position_count > 0)
+    throw Error(ErrorCode::not_supported, kMatmul, fmt::format("the function of a product must read at most {} tensors, and no positions", kMatmulInputs));
+  if (x.p.wide) throw Error(ErrorCode::not_supported, kMatmul, "the function of a product in panels of 32-bit numbers must have none of 64 bits");
+  x.entry = made.entry;
+  x.is_packed = made.is_packed, x.dot = made.dot, x.panels = made.panels, x.by_tiles = made.by_tiles, x.by_few = made.by_few, x.by_matrix = made.by_matrix;
+  x.a = x.again_a = a, x.again_b = b;
+  x.rows = made.rows, x.n = made.n, x.k = made.k, x.batch = made.batch, x.tiling = made.tiling;
+  x.operands = {{x.c.out, sizes}};
+  for (int side = 0; side < 2; ++side) {
+    Strided o;
+    o.tensor = &call.operands[static_cast<std::size_t>(side)];
+    o.row = made.sides[side].row, o.column = made.sides[side].column;
+    o.batch.push_back(made.sides[side].batch);
+    x.operands.push_back(o);
+  }
+  for (const Tensor& t : x.inputs) x.operands.push_back({t, sizes});
+  x.size[0] = made.batch;
+  x.stride.assign(16 * x.operands.size(), 0);
+  for (std::size_t o = 0; o < x.operands.size(); ++o) x.stride[16 * o] = x.operands[o].batch[0];
+  launch(x);
+}
+
+std::shared_ptr<const Meaning> meaning_of(const Product& x) {
+  auto product = std::make_shared<LaunchedProduct>();
+  product->dtype = x.product(), product->most_inputs = static_cast<int>(kMatmulInputs);
+  product->options = x.c.options;
+  product->p = x.p, product->entry = x.entry;
+  product->is_packed = x.is_packed, product->dot = x.dot, product->panels = x.panels;
+  product->by_tiles = x.by_tiles, product->by_few = x.by_few, product->by_matrix = x.by_matrix;
+  product->rows = x.rows, product->n = x.n, product->k = x.k, product->batch = x.batch;
+  for (std::size_t side = 0; side < 2; ++side) product->sides[side] = {x.operands[side + 1].row, x.operands[side + 1].column, x.batch_stride(side + 1)};
+  product->tiling = x.tiling;
+  auto meaning = std::make_shared<Meaning>();
+  meaning->elements = 1, meaning->inputs = static_cast<int>(x.inputs.size());
+  meaning->sizes = {x.batch, x.rows, x.n};
+  meaning->function = x.c.f->empty() ? identity(x.product()) : *x.c.f;
+  meaning->product = std::move(product);
+  meaning->launch = launch_again;
+  return meaning;
+}
+
 /// The launches of one product. The kernel's arguments are, in this order: the result and what the epilogue reads (give_result()); a, b, MatmulArgs and others
 /// of the kernel (give_...()); strides, alpha, beta, and the epilogue's params and captured tensors (give_rest()).
 struct Launcher {
@@ -191,6 +272,10 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       left(left_of(x, shape)),
       encoder(x.stream, kMatmul) {
   for (std::size_t o = 3; o < x.operands.size(); ++o) flat = flat && (x.operands[o].column == 0 || x.operands[o].column == 1);
+  if (x.is_again()) {
+    packed = x.again_b, words = x.again_a;
+    return;
+  }
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, x.dot ? DType::i32 : matmul_compute(x.p));
   if (to_words)
     words =
@@ -222,6 +307,7 @@ void Launcher::make_words(const Tensor& from, std::int64_t row, std::int64_t col
 
 /// Launches what packs operands.
 void Launcher::prepare(const Tensor& a, const Tensor& b) {
+  if (x.is_again()) return;
   if (x.by_words) return make_words(b, ob.column, ob.row, x.batch_stride(2));
   if (x.by_rows || !x.panels) return;
   if (packs) pack_panels(encoder, *pack, shape, packed, b);
@@ -323,8 +409,9 @@ void Launcher::give_rest() {
 
 /// One launch, with operands that begin at these elements.
 void Launcher::send(std::span<const std::int64_t> at) {
-  const Tensor a = x.sparse ? x.a : part(oa, x.batch, x.batch_stride(1), x.rows, x.k, at[1]);
-  const Tensor b = x.by_words    ? part(ob, x.batch, x.batch_stride(2), x.k, x.n, at[2])
+  const Tensor a = x.is_again() ? x.again_a : x.sparse ? x.a : part(oa, x.batch, x.batch_stride(1), x.rows, x.k, at[1]);
+  const Tensor b = x.is_again()  ? x.again_b
+                   : x.by_words  ? part(ob, x.batch, x.batch_stride(2), x.k, x.n, at[2])
                    : x.is_packed ? x.b().slice(0, at[2] / x.b().strides()[0], x.b().sizes()[0])
                                  : part(ob, packed_batch, x.batch_stride(2), x.k, x.n, at[2]);
   prepare(a, b);
@@ -333,6 +420,7 @@ void Launcher::send(std::span<const std::int64_t> at) {
   give_rest();
   const Geometry geometry = item_geometry(u(items), main.tuning.local);
   check_loops(x.traits, kMatmul, u(items), geometry, loops_each());
+  if (x.rank == 1 && encoder.asks_for_meaning() && has_meaning(x)) encoder.means(meaning_of(x));
   encoder.flops(x.flops()).dispatch(main.kernel, geometry);
 }
 

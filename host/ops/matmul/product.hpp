@@ -40,6 +40,8 @@ struct Product {
   std::vector<std::int64_t> stride;
   std::int64_t rows, n, k, batch;  // of a launch
   Tiling tiling;
+  /// The operands that the kernel reads, a and b, of a launch that is made again with another function; else undefined.
+  Tensor again_a, again_b;
 
   Product(MatmulCall call, const Stream& s)
       : c(std::move(call)),
@@ -54,6 +56,7 @@ struct Product {
   }
 
   const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
+  bool is_again() const { return again_a.defined(); }
   std::int64_t parts() const { return complex ? 2 : 1; }
   DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
   std::int64_t lanes() const { return panel_lanes(traits, p); }
