@@ -503,6 +503,113 @@ std::vector<Tensor> run_host_task(const GivenCall& c) {
   return nothing();
 }
 
+// Control flow. Branches are told by names; each gives two tensors of the sizes of x.
+
+struct ProgramBranch {
+  const char* name;
+  bool draws;
+  std::function<std::vector<Tensor>(const Tensor& x, const Tensor& y, const GivenCall&)> run;
+};
+const std::vector<ProgramBranch>& branches() {
+  using T = const Tensor&;
+  using C = const GivenCall&;
+  using Two = std::vector<Tensor>;
+  static const std::vector<ProgramBranch> all{
+      {"chain", false,
+       [](T x, T y, C) {
+         return Two{add(mul(x, 2), y), relu(y)};
+       }},
+      {"sums", false,
+       [](T x, T y, C) {
+         return Two{add(x, sum(y)), mul(y, 0.5)};
+       }},
+      {"given", false,
+       [](T x, T y, C) {
+         return Two{y, x};
+       }},
+      {"draw", true,
+       [](T x, T y, C c) {
+         Tensor drawn = x.clone();
+         uniform_(drawn, {.generator = c.generator()});
+         return Two{drawn, y.clone()};
+       }},
+      {"nested", false,
+       [](T x, T y, C) {
+         return cond(
+             lt(sum(x), 0),
+             [&] {
+               return Two{neg(x), y};
+             },
+             [&] {
+               return Two{x, add(y, x)};
+             });
+       }},
+  };
+  return all;
+}
+const ProgramBranch& branch(const std::string& name) {
+  for (const ProgramBranch& b : branches())
+    if (b.name == name) return b;
+  throw std::invalid_argument(fmt::format("there is no branch '{}'", name));
+}
+/// Names of branches for these values, and a generator if one of them draws.
+void draw_branches(CallDraw& d, ProgramCall& call, std::initializer_list<const char*> keys) {
+  bool draws = false;
+  for (const char* key : keys) {
+    const ProgramBranch& b = d.pick(branches());
+    call.values[key] = b.name;
+    draws = draws || b.draws;
+  }
+  if (draws) call.values["generator"] = d.generator();
+}
+bool draw_cond(CallDraw& d, ProgramCall& call) {
+  if (!draw_pair(d, call)) return false;
+  draw_branches(d, call, {"then", "else"});
+  return true;
+}
+std::vector<Tensor> run_cond(const GivenCall& c) {
+  auto take = [&](const char* key) { return [&c, key] { return branch(c.text(key)).run(c[0], c[1], c); }; };
+  return cond(lt(sum(c[0]), sum(c[1])), take("then"), take("else"));
+}
+/// Writes where the predicate holds.
+std::vector<Tensor> run_cond_in_place(const GivenCall& c) {
+  auto write = [&] {
+    add_(c[0], c[1]);
+    return nothing();
+  };
+  return cond(lt(sum(c[0]), sum(c[1])), write, nothing);
+}
+bool draw_switch(CallDraw& d, ProgramCall& call) {
+  if (!draw_pair(d, call)) return false;
+  call.tensors.push_back(d.indices({1}, 4));
+  draw_branches(d, call, {"0", "1", "2"});
+  return true;
+}
+std::vector<Tensor> run_switch(const GivenCall& c) {
+  std::vector<BranchFunction> taken;
+  for (const char* key : {"0", "1", "2"}) taken.push_back([&c, key] { return branch(c.text(key)).run(c[0], c[1], c); });
+  return switch_(c[2], taken);
+}
+bool draw_while(CallDraw& d, ProgramCall& call) {
+  if (!draw_pair(d, call)) return false;
+  call.tensors.push_back(d.indices({1}, 5));
+  draw_branches(d, call, {"body"});
+  return true;
+}
+/// As many iterations as its last tensor says, and three at most.
+std::vector<Tensor> run_while(const GivenCall& c) {
+  const Tensor state[] = {c[0], c[1], full({1}, 0, {.dtype = i64, .device = c.device()})};
+  LoopResult r = while_loop([&](std::span<const Tensor> s) { return lt(s[2], c[2]); },
+                            [&](std::span<const Tensor> s) {
+                              std::vector<Tensor> next = branch(c.text("body")).run(s[0], s[1], c);
+                              next.push_back(add(s[2], 1));
+                              return next;
+                            },
+                            state, {.max_iterations = 3});
+  r.state[2] = r.iterations;
+  return r.state;
+}
+
 std::span<const Tensor> single(const Tensor& t) { return std::span(&t, 1); }
 /// The number of an optimizer's step, which must be a count.
 Tensor count_of(const GivenCall& c) { return full({1}, static_cast<double>(std::max<std::int64_t>(c.whole("count"), 1)), {.device = c.device()}); }
@@ -640,6 +747,11 @@ const std::vector<ProgramOp>& all_program_ops() {
          optim::sgd_(single(c[0]), single(c[2]), single(c[1]), count_of(c), {.lr = 0.1, .momentum = 0.9});
          return nothing();
        }},
+      // Control flow
+      {"cond", 1, false, Does::makes, 0, draw_cond, run_cond},
+      {"cond_", 1, false, Does::writes, 1, draw_pair, run_cond_in_place},
+      {"switch", 1, false, Does::makes, 0, draw_switch, run_switch},
+      {"while", 1, false, Does::makes, 0, draw_while, run_while},
       // What backends cannot look into
       {"own_kernel", 1, false, Does::writes, 1, draw_pair, run_own_kernel},
       {"host_task", 1, false, Does::writes, 1, draw_pair, run_host_task},

@@ -107,7 +107,7 @@ class CallDraw {
   std::uint64_t block_;
 };
 
-/// An op of programs. To add one, such as control flow, whose functions are told by a name as those of "map" are, add a row.
+/// An op of programs. To add one, add a row; functions that it takes are told by a name, as those of "map" are.
 struct ProgramOp {
   enum class Does : std::uint8_t {
     makes,   ///< reads its tensors and makes others
