@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
-// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes). No local memory.
+// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes), in copy_transposed squares. Local memory: a square in copy_transposed.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
 // type), CLUTCH_S_KIND and CLUTCH_D_KIND (copy/args.h), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
@@ -79,6 +79,58 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
   CLUTCH_IF_PREDICATE
   CLUTCH_SHAPE(shape)
   copy_strided_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
+}
+#endif
+
+// Transposing move: the output's stride is 1 along dimension 0, the input's along dimension 1. A square goes through local memory (on CPUs an item's own), so
+// that both sides are accessed along their rows. Rows of the square are COPY_SQUARE + 1 elements apart, so that neighbours of a column are in different banks.
+#ifdef CLUTCH_ENTRY_copy_transposed
+#define ROW (COPY_SQUARE + 1)
+#ifdef CLUTCH_IS_CPU
+#define COPY_MEMORY __private
+#define FIRST_SQUARE (group * items + item)
+#define SQUARES_AHEAD (groups * items)
+#else
+#define COPY_MEMORY __local
+#define FIRST_SQUARE group
+#define SQUARES_AHEAD groups
+#endif
+CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n, COPY_MEMORY T* square) {
+  const ulong across = ((ulong)shape->size[0] + COPY_SQUARE - 1) / COPY_SQUARE, down = ((ulong)shape->size[1] + COPY_SQUARE - 1) / COPY_SQUARE;
+  const ulong squares = n / ((ulong)shape->size[0] * (ulong)shape->size[1]) * across * down;
+  const IDX out_step = (IDX)shape->stride[0][1], in_step = (IDX)shape->stride[1][0];
+  for (ulong at = FIRST_SQUARE; at < squares; at += SQUARES_AHEAD) {
+    const ulong matrix = at / (across * down), place = at - matrix * (across * down), lower = place / across;
+    const IDX x = (IDX)(place - lower * across) * COPY_SQUARE, y = (IDX)lower * COPY_SQUARE;
+    const int width = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[0] - x), height = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[1] - y);
+    const Offsets o = clutch_offsets(shape, 2, (IDX)matrix);
+    __global T* to = (__global T*)out + (o.at[0] + x + y * out_step);
+    __global const T* from = (__global const T*)in + (o.at[1] + x * in_step + y);
+#ifdef CLUTCH_IS_CPU
+    for (int i = 0; i < width; ++i)
+      for (int j = 0; j < height; ++j) square[i * ROW + j] = from[i * in_step + j];
+    for (int j = 0; j < height; ++j)
+      for (int i = 0; i < width; ++i) to[j * out_step + i] = square[i * ROW + j];
+#else
+    for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {
+      const int i = k / COPY_SQUARE, j = k % COPY_SQUARE;
+      if (i < width && j < height) square[i * ROW + j] = from[i * in_step + j];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {
+      const int i = k % COPY_SQUARE, j = k / COPY_SQUARE;
+      if (i < width && j < height) to[j * out_step + i] = square[i * ROW + j];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  }
+}
+
+__kernel void copy_transposed(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  COPY_MEMORY T square[COPY_SQUARE * ROW];
+  CLUTCH_SHAPE(shape)
+  copy_transposed_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n, square);
 }
 #endif
 

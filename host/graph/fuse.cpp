@@ -25,6 +25,8 @@ constexpr const char* kFusedOp = "fused";  // what a launch in the place of seve
 constexpr std::size_t kMostOperands = 16, kMostSteps = 1024;
 /// Nodes of one launch. Longer chains become several launches, since the time of compilers grows faster than the text.
 constexpr std::size_t kMostNodes = 256;
+/// Elements from which a launch that strides over them takes longer than the launches that it would save.
+constexpr std::int64_t kMostInAnyOrder = 4096;
 
 /// The elements that a node computes: dimensions without those of size 1, neighbours merged where all operands allow it.
 struct Space {
@@ -372,6 +374,11 @@ class Fuser {
     std::sort(made.nodes.begin(), made.nodes.end());
     if (std::string why = too_large(made); !why.empty()) return why;
     if (std::string why = product_refuses(made); !why.empty()) return why;
+    if (count(*space) >= kMostInAnyOrder && strides_over_elements(made)) {
+      const bool of_a = strides_over_elements(a), of_b = strides_over_elements(b);
+      const bool may = made.rows.empty() ? of_a && of_b : only_reduces(made) && (a.rows.empty() ? of_b : of_a);
+      if (!may) return "its elements are in another order in memory than those of a launch with them";
+    }
     for (int node : made.nodes) group_of_[static_cast<std::size_t>(node)] = first;
     groups_.erase(second);
     groups_[first] = std::move(made);
@@ -479,6 +486,42 @@ class Fuser {
     if (3 * views.size() + 2 * captured + extents + params.size() + 6 > Launch::kMaxArguments)
       return fmt::format("its launch would have more than {} arguments", Launch::kMaxArguments);
     return {};
+  }
+
+  /// True if neighbouring elements of a tensor that the group's launch reads or writes are apart in memory: such launches take many times as long. Elements
+  /// are neighbours along the last dimension; of rows along the last one that is gone.
+  bool strides_over_elements(const Group& group) const {
+    if (group.product >= 0 || group.space.sizes.empty()) return false;
+    std::size_t inner = group.space.sizes.size() - 1;
+    if (!group.rows.empty()) {
+      const std::vector<std::int64_t> gone = gone_over(group.rows[0], group.space);
+      while (inner > 0 && gone[inner] == 0) --inner;
+    }
+    std::set<View> made;  // by the group itself
+    for (int node : group.nodes) {
+      const Piece& p = piece(node);
+      for (std::size_t k = p.operands.size(); k-- > 0;) {  // inputs first
+        const Operand& o = p.operands[k];
+        if (o.apart) continue;
+        View view = over(o.view, p.space, group.space);
+        const std::int64_t stride = view.strides[inner];
+        const bool is_read = static_cast<int>(k) >= p.meaning->elements + p.meaning->results, is_known = is_read ? made.contains(view) : is_inside(o, group);
+        if (!is_read) made.insert(std::move(view));
+        if (!is_known && stride != 1 && (stride != 0 || static_cast<int>(k) < p.meaning->elements)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// True if a reduction can be the group's launch: one result of one total, and no elements.
+  bool only_reduces(const Group& group) const {
+    if (group.rows.size() != 1) return false;
+    const Meaning& m = *piece(group.rows[0]).meaning;
+    if (m.rows->totals.size() != 1 || m.results != 1) return false;
+    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
+      const Piece& p = piece(node);
+      return std::all_of(p.operands.begin(), p.operands.begin() + p.meaning->elements, [&](const Operand& o) { return is_inside(o, group); });
+    });
   }
 
   /// Why the group's product cannot take the other nodes into its launch; empty if it can, or if there is none.

@@ -45,15 +45,21 @@ bool is_f64_kind(DType d) { return d == DType::f64 || d == DType::c128; }
 std::string moves(const DeviceTraits&, const CopyProblem& p) {
   return p.from == p.to ? "" : fmt::format("the dtypes must be the same, got {} to {}", name(p.from), name(p.to));
 }
+std::string transposes(const DeviceTraits& t, const CopyProblem& p) {
+  if (!p.transposes) return "the output must be adjacent along one dimension and the source along another one, got other strides";
+  if (std::string why = refuses_local_bytes(t, std::uint64_t{COPY_SQUARE} * (COPY_SQUARE + 1) * 16); !why.empty()) return why;
+  return moves(t, p);
+}
 std::string casts(const DeviceTraits& t, const CopyProblem& p) {
   if (p.from == p.to) return fmt::format("the dtypes must differ, got {} for both", name(p.from));
   if (std::string why = refuses_fp64(t, is_f64_kind(p.from) || is_f64_kind(p.to)); !why.empty()) return why;
   return {};
 }
 
-constexpr std::array<Implementation<CopyProblem>, 5> kImplementations{{
+constexpr std::array<Implementation<CopyProblem>, 6> kImplementations{{
     {"copy_bytes", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? moves(t, p) : needs_contiguous(p.layout); }},
     {"copy_rows", [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::strided ? std::string(kNeedsRows) : moves(t, p); }},
+    {"copy_transposed", transposes},
     {"copy_strided", moves},
     {"copy_cast_contiguous",
      [](const DeviceTraits& t, const CopyProblem& p) { return p.layout == Layout::contiguous ? casts(t, p) : needs_contiguous(p.layout); }},
@@ -84,9 +90,9 @@ std::span<const Implementation<CopyProblem>> copy_implementations() { return kIm
 KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_view forced) {
   const auto& chosen = choose<CopyProblem>(kImplementations, traits, p, forced, "copy_");
   auto row = &chosen - kImplementations.data();
-  constexpr Layout kLayouts[] = {Layout::contiguous, Layout::rows, Layout::strided, Layout::contiguous, Layout::strided};
+  constexpr Layout kLayouts[] = {Layout::contiguous, Layout::rows, Layout::strided, Layout::strided, Layout::contiguous, Layout::strided};
   KernelPlan plan{.stem = "copy", .entry = chosen.name, .layout = kLayouts[row], .tuning = elementwise_tuning(traits)};
-  bool move = row < 3;
+  const bool move = row < 4;
   if (row == 0) plan.tuning.tile *= 4;  // the tile of this entry counts bytes
   set_common(plan.defines, traits, plan.tuning, 2, p.wide_index);
   if (row > 0 && move) plan.defines.set_text("T", unsigned_cl_type(p.from));
@@ -112,14 +118,46 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& to, const Tensor& from, 
   return pointwise_meaning(ExprFunction(std::span(&traced, 1), std::span(&y, 1)), {}, 1, 1, to.sizes());
 }
 
+/// Makes the dimension along which the output is adjacent the innermost one, and that of the source the next; false, with another order, if there are none.
+bool transpose(ElementwiseShape<2>& shape) {
+  const auto rank = static_cast<int>(shape.rank());
+  auto find = [&](int operand, int but) {
+    for (int d = 0; d < rank; ++d)
+      if (d != but && shape.stride[operand][d] == 1 && shape.size[d] > 1) return d;
+    return -1;
+  };
+  auto exchange = [&](int a, int b) {
+    std::swap(shape.size[a], shape.size[b]);
+    for (auto& of_operand : shape.stride) std::swap(of_operand[a], of_operand[b]);
+  };
+  const int inner = find(0, -1);
+  if (inner < 0) return false;
+  const int next = find(1, inner);
+  // Squares of a few elements each would take longer than the elements one by one.
+  constexpr std::int64_t kLeast = 32;
+  if (next < 0 || shape.size[inner] * shape.size[next] < kLeast) return false;
+  exchange(0, inner);
+  exchange(1, next == 0 ? inner : next);
+  return true;
+}
+
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
   check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
+  // Where an item is a core, a cast of elements in another order takes many times as long as a transposing copy and a cast.
+  constexpr std::int64_t kWorthCopies = 4096;
+  if (ElementwiseShape<2> shape = walk.shape; from.dtype() != to.dtype() && walk.layout == Layout::strided && options.implementation.empty() &&
+                                              to.is_contiguous() && from.sizes() == to.sizes() && to.numel() >= kWorthCopies &&
+                                              elementwise_tuning(runtime.traits()).local == 1 && transpose(shape))
+    return run(runtime, to, from.contiguous(stream), options, stream, op);
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
   if (from.dtype() == to.dtype()) {  // copies of elements of equal size share a plan
     problem.from = problem.to = dtype_of_size(to.dtype());
     problem.overflow = Overflow::nonfinite;
+    ElementwiseShape<2> shape = walk.shape;
+    problem.transposes = walk.layout == Layout::strided && transpose(shape);
+    if (problem.transposes) walk.shape = shape;
   }
   const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);
   bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
@@ -131,7 +169,12 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   else
     walk.shape.bind(encoder);
   if (encoder.asks_for_meaning()) encoder.means(meaning_of(to, from, options));
-  encoder.dispatch(plan.kernel, tile_geometry(tile_count(plan, walk), plan.tuning.local));
+  std::uint64_t tiles = tile_count(plan, walk);
+  if (plan.entry == "copy_transposed") {
+    auto squares = [&](int d) { return (static_cast<std::uint64_t>(walk.shape.size[d]) + COPY_SQUARE - 1) / COPY_SQUARE; };
+    tiles = walk.numel / static_cast<std::uint64_t>(walk.shape.size[0] * walk.shape.size[1]) * squares(0) * squares(1);
+  }
+  encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 
 }  // namespace

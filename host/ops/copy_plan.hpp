@@ -13,6 +13,7 @@ struct CopyProblem {
   Layout layout = Layout::contiguous;
   bool wide_index = false;
   Overflow overflow = Overflow::nonfinite;
+  bool transposes = false;  ///< outputs are adjacent along one dimension, inputs along another
 };
 
 /// Pure function. Errors: not_supported, invalid_argument.

@@ -459,6 +459,9 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
   return true;
 }
 
+/// Elements from which copies take less time than what they save.
+constexpr std::int64_t kWorthCopies = 4096;
+
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
   check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
@@ -473,24 +476,35 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
                          given.size() + f.body()->ops.size(), c.m));
   }
   std::vector<Tensor> inputs = as_traced(given, stream), targets(outputs.begin(), outputs.end());
-  // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few.
-  bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5;
-  auto dense = [&](const Tensor& t) {
-    Dims strides = Dims::filled(t.rank(), 0);
+  // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few. Where an item is a
+  // core, rows of other strides than 1 take many times as long as those copies.
+  const bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5,
+             wants_rows = options.implementation.empty() && row_tuning(c.runtime->traits()).local == 1 && c.m > 1 && c.n * c.m >= kWorthCopies;
+  auto needs_copy = [&](const Tensor& t, bool may_repeat) {
+    const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
+    return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));
+  };
+  auto dense = [&](const Dims& sizes, DType dtype) {
+    Dims strides = Dims::filled(sizes.rank(), 0);
     std::int64_t step = 1;
     for (bool gone : {true, false})
-      for (int d = t.rank() - 1; d >= 0; --d)
-        if (c.gone[static_cast<std::size_t>(d)] == gone) strides[d] = std::exchange(step, step * t.sizes()[d]);
-    return empty({t.numel()}, {.dtype = t.dtype(), .device = stream.device()}, stream).as_strided(t.sizes(), strides);
+      for (int d = sizes.rank() - 1; d >= 0; --d)
+        if (c.gone[static_cast<std::size_t>(d)] == gone) strides[d] = std::exchange(step, step * sizes[d]);
+    return empty({numel(sizes)}, {.dtype = dtype, .device = stream.device()}, stream).as_strided(sizes, strides);
   };
   for (Tensor& t : inputs)
-    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) {
-      Tensor from = t.expand(c.sizes);
-      t = dense(from);
-      copy_(t, from, {}, stream);
+    if (needs_copy(t, true)) {
+      // Elements that repeat along a dimension are copied once.
+      const Dims strides = broadcast_strides(t, c.sizes);
+      Dims sizes = c.sizes;
+      for (int d = 0; d < sizes.rank(); ++d)
+        if (strides[d] == 0 && !many) sizes[d] = 1;
+      const Tensor made = dense(sizes, t.dtype());
+      copy_(made, t.as_strided(sizes, strides), {}, stream);
+      t = made.expand(c.sizes);
     }
-  for (Tensor& t : targets)
-    if (many || !inner_stride(broadcast_strides(t, c.sizes), c)) t = dense(t);
+  for (std::size_t k = 0; k < targets.size(); ++k)
+    if (Tensor& t = targets[k]; needs_copy(t, k >= static_cast<std::size_t>(f.element_count()))) t = dense(t.sizes(), t.dtype());
   std::vector<Tensor> all = targets;
   all.insert(all.end(), inputs.begin(), inputs.end());
   launch(arrange(std::move(all), f, c), f, c, options.implementation, stream);

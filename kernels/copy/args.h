@@ -10,4 +10,7 @@
 #define COPY_KIND_INTEGER 2   // long: integers and booleans
 #define COPY_KIND_UNSIGNED 3  // ulong: u64
 
+// Rows and columns of the squares of copy_transposed.
+#define COPY_SQUARE 32
+
 #endif

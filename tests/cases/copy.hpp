@@ -91,6 +91,8 @@ struct CopyCase {
     all.push_back(problem("u8", "copy_bytes", DType::u8, DType::u8, flat, flat, {}, {}, seed));
     all.push_back(problem("i16", "copy_rows", DType::i16, DType::i16, {5, 37}, {5, 37}, {40, 1}, {39, 1}, seed));
     all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
+    all.push_back(problem("f32", "copy_transposed", DType::f32, DType::f32, {35, 70}, {35, 70}, {}, {1, 35}, seed));
+    all.push_back(problem("i16 batch", "copy_transposed", DType::i16, DType::i16, {3, 9, 40}, {3, 9, 40}, {500, 1, 11}, {}, seed));
     all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, transposed, transposed, {1, 9}, {}, seed));
     all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, transposed, {13}, {2, 19}, {3}, seed));
     for (auto [from, to] :
@@ -113,6 +115,10 @@ struct CopyCase {
       {"copy_rows", Edit::stride, "if (step)", "if (!step)"},
       {"copy_rows", Edit::offset, "in + o.at[1]", "in + o.at[0]"},
       {"copy_rows", Edit::arithmetic, "row = tile / chunks", "row = tile / (chunks + 1)"},
+      {"copy_transposed", Edit::tail, "(IDX)shape->size[0] - x)", "(IDX)shape->size[0] - x - 1)"},
+      {"copy_transposed", Edit::stride, "square[i * ROW + j] = from[i * in_step + j]", "square[i * ROW + j] = from[i * in_step]"},
+      {"copy_transposed", Edit::offset, "in + in_offset", "in"},
+      {"copy_transposed", Edit::arithmetic, "clutch_offsets(shape, 2, (IDX)matrix)", "clutch_offsets(shape, 2, (IDX)matrix / 2)"},
       {"copy_strided", Edit::tail, "i < end; i += items", "i + 1 < end; i += items"},
       {"copy_strided", Edit::stride, "[o.at[1]]", "[o.at[1] / 2]"},
       {"copy_strided", Edit::offset, "in + in_offset", "in"},

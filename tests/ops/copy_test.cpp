@@ -176,11 +176,61 @@ TEST(Copy, RefusesBadInput) {
   }
 }
 
+TEST(Copy, TransposesOfAllSizes) {
+  struct Case {
+    Dims sizes;
+    int a, b;  ///< dimensions that change places
+  };
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64, DType::c128}) {
+      if (dtype == DType::c128 && !device.traits().fp64) continue;
+      SCOPED_TRACE(name(dtype));
+      const std::size_t bytes = static_cast<std::size_t>(bits(dtype)) / 8;
+      for (const Case& c : std::vector<Case>{{{32, 32}, 0, 1},
+                                             {{33, 65}, 0, 1},
+                                             {{2, 500}, 0, 1},
+                                             {{400, 3}, 0, 1},
+                                             {{3, 40, 50}, 1, 2},
+                                             {{40, 3, 50}, 0, 2},
+                                             {{5, 6, 7, 8}, 1, 3},
+                                             {{4, 1, 90}, 0, 2}}) {
+        SCOPED_TRACE(to_string(c.sizes));
+        std::vector<std::uint8_t> values(static_cast<std::size_t>(numel(c.sizes)) * bytes);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * 37 + i / 251);
+        const Tensor from = from_bytes(values.data(), values.size(), c.sizes, {.dtype = dtype, .device = device}), view = from.transpose(c.a, c.b);
+        // Element i of the view, in row-major order, is at the offset that its strides say.
+        std::vector<std::uint8_t> want(values.size());
+        std::int64_t i = 0;
+        Dims at = Dims::filled(view.rank(), 0);
+        for (; i < view.numel(); ++i) {
+          std::int64_t offset = 0;
+          for (int d = 0; d < view.rank(); ++d) offset += at[d] * view.strides()[d];
+          std::memcpy(want.data() + static_cast<std::size_t>(i) * bytes, values.data() + static_cast<std::size_t>(offset) * bytes, bytes);
+          for (int d = view.rank() - 1; d >= 0 && ++at[d] == view.sizes()[d]; --d) at[d] = 0;
+        }
+        EXPECT_EQ(view.contiguous().to_bytes(), want);
+        const Tensor into = empty(c.sizes, {.dtype = dtype, .device = device});
+        copy_(into.transpose(c.a, c.b), view.contiguous());
+        EXPECT_EQ(into.to_bytes(), values) << "into a view";
+      }
+    }
+    // Casts of many elements in another order are those of the elements.
+    const Tensor x = mul(randn({90, 100}, {.device = device, .seed = 1}), 100);
+    for (DType dtype : {DType::f16, DType::i8, DType::f8e4m3fn, DType::boolean})
+      EXPECT_EQ(x.mT().to(dtype).to_bytes(), x.to(dtype).mT().contiguous().to_bytes()) << name(dtype);
+  }
+}
+
 TEST(Copy, SelectionByTraitsAlone) {
   DeviceTraits t{.type = DeviceType::gpu, .max_work_group = 64};
   EXPECT_EQ(detail::select(t, detail::CopyProblem{}).entry, "copy_bytes");
   EXPECT_EQ(detail::select(t, detail::CopyProblem{.to = DType::bf16}).entry, "copy_cast_contiguous");
   EXPECT_EQ(detail::select(t, detail::CopyProblem{.layout = detail::Layout::rows}).entry, "copy_rows");
+  EXPECT_EQ(detail::select(t, detail::CopyProblem{.layout = detail::Layout::strided}).entry, "copy_strided");
+  t.local_bytes = 32768;
+  EXPECT_EQ(detail::select(t, detail::CopyProblem{.layout = detail::Layout::strided, .transposes = true}).entry, "copy_transposed");
+  t.local_bytes = 1024;
+  EXPECT_EQ(detail::select(t, detail::CopyProblem{.layout = detail::Layout::strided, .transposes = true}).entry, "copy_strided") << "a square does not fit";
   EXPECT_EQ(code_of([&] { detail::select(t, detail::CopyProblem{.to = DType::f64}); }), ErrorCode::not_supported);
   EXPECT_EQ(detail::select(t, detail::CopyProblem{.from = DType::f64, .to = DType::f64}).entry, "copy_bytes") << "moves need no arithmetic";
 }

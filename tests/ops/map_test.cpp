@@ -310,6 +310,21 @@ TEST(Map, GradientsOfCapturedTensorsAtEveryPatternOfIndices) {
   }
 }
 
+TEST(Map, TransposedInputsHaveTheBitsOfContiguousOnes) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const Dims& sizes : {Dims{70, 90}, Dims{3, 50, 40}, Dims{600, 9}, Dims{9, 600}, Dims{5, 6}}) {
+      SCOPED_TRACE(to_string(sizes));
+      const Tensor x = randn(sizes, {.device = device, .seed = 1}), y = randn({sizes[sizes.rank() - 2]}, {.device = device, .seed = 2});
+      auto f = [](Expr a, Expr b) { return a * b + position(0) * 0.5f; };
+      EXPECT_EQ(map(f, {x.mT(), y}).to_bytes(), map(f, {x.mT().contiguous(), y}).to_bytes());
+      const Tensor out = empty(sizes, {.device = device}), other = x.clone();
+      map_out(out, f, {x, x.clone()});
+      map_out(out.mT(), f, {x.mT(), other.mT()});
+      EXPECT_EQ(out.mT().contiguous().to_bytes(), map(f, {x.mT().contiguous(), x.mT().contiguous()}).to_bytes());
+    }
+  }
+}
+
 TEST(Map, InPlaceAndOverlaps) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor x = arange(0, 1000, 1, {.device = device});

@@ -515,6 +515,41 @@ TEST(Rowwise, CrossEntropyOfExtremes) {
   }
 }
 
+TEST(Rowwise, RowsAlongAnyDimensionHaveTheBitsOfContiguousOnes) {
+  CLUTCH_EACH_DEVICE(device) {
+    // As many elements as copies are worth, and a few.
+    for (const Dims& sizes : {Dims{70, 90}, Dims{5, 30, 40}, Dims{6, 7}}) {
+      SCOPED_TRACE(to_string(sizes));
+      const Tensor x = randn(sizes, {.device = device, .seed = 1}), last = x.transpose(0, -1).contiguous();
+      EXPECT_EQ(nn::softmax(x, 0).to_bytes(), nn::softmax(last, -1).transpose(0, -1).contiguous().to_bytes());
+      // Elements into a view, from a tensor that repeats along the rows' dimensions, and results of rows.
+      const Tensor scale = randn({sizes[0]}, {.device = device, .seed = 2}), out = empty(last.sizes(), {.device = device});
+      Dims of_scale = Dims::filled(sizes.rank(), 1);
+      of_scale[0] = sizes[0];
+      const RowFunction f = trace_rows(
+          [](Row& row, Expr v, Expr w) {
+            const Expr total = row.sum(v * w);
+            row.result(total);
+            return v * total + w;
+          },
+          std::array{DType::f32, DType::f32});
+      const Tensor transposed[] = {x, scale.reshape(of_scale)};
+      const std::vector<Tensor> got = rowwise(f, transposed, {.dims = {0}});
+      Dims of_last = Dims::filled(sizes.rank(), 1);
+      of_last[sizes.rank() - 1] = sizes[0];
+      const Tensor contiguous[] = {last, scale.reshape(of_last)};
+      const std::vector<Tensor> want = rowwise(f, contiguous, {.dims = {-1}});
+      EXPECT_EQ(got[0].to_bytes(), want[0].transpose(0, -1).contiguous().to_bytes());
+      EXPECT_EQ(got[1].to_bytes(), want[1].transpose(0, -1).contiguous().to_bytes());
+      Dims of_result = sizes;
+      of_result[0] = 1;
+      const Tensor in_view[] = {out.transpose(0, -1), empty(of_result, {.device = device})};
+      rowwise_out(in_view, f, transposed, {.dims = {0}});
+      EXPECT_EQ(out.to_bytes(), want[0].to_bytes());
+    }
+  }
+}
+
 TEST(Rowwise, NothingIsNothing) {
   CLUTCH_EACH_DEVICE(device) {
     auto none_of = [&](const Dims& sizes) { return zeros(sizes, {.device = device}); };

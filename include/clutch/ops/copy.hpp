@@ -21,6 +21,7 @@ struct CopyOptions {
 ///   Equal dtypes keep their values, Inf of f8e5m2 with Overflow::saturate too.
 /// In place: destination may be source element for element, or have its elements between source's; another overlap is
 ///   an Error.
+/// Scratch: none; for casts of a transposed source on CPUs a copy of it.
 /// Errors: invalid_shape, device_mismatch (copy between devices with Tensor::to), invalid_overlap; not_supported for
 ///   f64 or c128 arithmetic without fp64; invalid_dtype for casts of packed dtypes.
 /// Stream: never waits.

@@ -24,7 +24,8 @@ struct MapOptions {
 /// In place: an output may be any of the inputs, element for element; outputs must not overlap each other or captured
 ///   tensors.
 /// Determinism: bit-equal on every device for equal dtypes (see clutch/expr.hpp), whatever the layout.
-/// Scratch: none; tensors of many dimensions may be copied first where there are many tensors (said in the plan).
+/// Scratch: none; tensors of many dimensions may be copied first where there are many tensors (said in the plan), and
+///   on CPUs inputs that are adjacent along another dimension than the outputs.
 /// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for counts of tensors or
 ///   dtypes; not_supported for f64 without fp64 or an implementation that refuses.
 /// Stream: never waits.

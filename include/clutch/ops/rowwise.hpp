@@ -88,8 +88,8 @@ struct RowwiseOptions {
 /// Dtypes: as map's; totals accumulate in f32, in f64 if an input is f64.
 /// In place: an element output may be an input that has its dtype, element for element.
 /// Determinism: bit-equal on every device and for every layout; totals are added in reduce()'s order.
-/// Scratch: none, but where a row's elements do not have one stride: then those tensors are copied; and reduce()'s
-///   for a few long rows.
+/// Scratch: none, but where a row's elements do not have one stride, or on CPUs another than 1: then those tensors are
+///   copied; and reduce()'s for a few long rows.
 /// Empty: rows of nothing have no elements; their totals, of which results are made, are 0 for sums, 1 for products,
 ///   NaN for means.
 /// Errors: invalid_shape, invalid_dtype, device_mismatch, invalid_overlap; invalid_argument for dims, counts, results
