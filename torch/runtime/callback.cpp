@@ -6,6 +6,11 @@
 
 namespace torch_clutch {
 
+int& WithinBranch::depth() {
+  thread_local int now = 0;
+  return now;
+}
+
 Called call_python(std::int64_t function, at::TensorList tensors) {
   static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("clutch::call_python", "");
   torch::jit::Stack stack;

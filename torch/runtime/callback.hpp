@@ -16,4 +16,17 @@ struct Called {
 /// Calls the function that has this number. Its exceptions pass through.
 Called call_python(std::int64_t function, at::TensorList tensors);
 
+/// While it lives this thread enqueues a branch of control flow, in which no op can run on the CPU: its numbers may not be there.
+class WithinBranch {
+ public:
+  WithinBranch() { ++depth(); }
+  ~WithinBranch() { --depth(); }
+  WithinBranch(const WithinBranch&) = delete;
+  WithinBranch& operator=(const WithinBranch&) = delete;
+  static bool is_there() { return depth() > 0; }
+
+ private:
+  static int& depth();
+};
+
 }  // namespace torch_clutch

@@ -50,6 +50,7 @@ std::vector<at::Tensor> unwrap_all(std::span<const clutch::Tensor> tensors) {
 
 clutch::BranchFunction branch(std::int64_t function, at::TensorList operands, Strides& strides) {
   return [function, operands, &strides] {
+    const WithinBranch within;
     const Called called = call_python(function, operands);
     strides.note(called.tensors);
     return wrap(called.tensors);
@@ -85,8 +86,15 @@ std::tuple<std::vector<at::Tensor>, at::Tensor> while_loop(std::int64_t conditio
       return all;
     };
     const clutch::LoopResult result = clutch::while_loop(
-        [&](std::span<const clutch::Tensor> of) { return wrap(call_python(condition, arguments(of)).tensors.at(0)); },
-        [&](std::span<const clutch::Tensor> of) { return wrap(call_python(body, arguments(of)).tensors); }, wrap(state), {.max_iterations = max_iterations});
+        [&](std::span<const clutch::Tensor> of) {
+          const WithinBranch within;
+          return wrap(call_python(condition, arguments(of)).tensors.at(0));
+        },
+        [&](std::span<const clutch::Tensor> of) {
+          const WithinBranch within;
+          return wrap(call_python(body, arguments(of)).tensors);
+        },
+        wrap(state), {.max_iterations = max_iterations});
     return std::tuple(unwrap_all(result.state), unwrap(result.iterations));
   });
 }

@@ -15,14 +15,17 @@ def no_reads(monkeypatch):
     """A number of the device must not be read by the host while it holds."""
     allowed = []
 
-    def refuse(self):
-        if allowed:
-            return plain(self)
-        raise AssertionError("a number was read by the host")
+    def checked(name):
+        plain = getattr(torch.Tensor, name)
 
-    plain = torch.Tensor.__bool__
-    monkeypatch.setattr(torch.Tensor, "__bool__", refuse)
-    monkeypatch.setattr(torch.Tensor, "item", refuse)
+        def read(self):
+            if not allowed and self.device.type == "clutch":
+                raise AssertionError("a number was read by the host")
+            return plain(self)
+
+        monkeypatch.setattr(torch.Tensor, name, read)
+
+    checked("__bool__"), checked("item")
     return allowed
 
 

@@ -81,7 +81,8 @@ class Mx(nn.Module):
     @staticmethod
     def split(x):
         blocks = x.unflatten(-1, (-1, 32))
-        scales = (blocks.abs().amax(-1) / 448).to(torch.float8_e8m0fnu)
+        # The nearest power of two is at most 1.5 times smaller: 448 is the largest number.
+        scales = (blocks.abs().amax(-1) / 256).to(torch.float8_e8m0fnu)
         return (blocks / scales.to(torch.float32).unsqueeze(-1)).to(torch.float8_e4m3fn).flatten(-2), scales
 
     @staticmethod
@@ -101,11 +102,12 @@ def test_mx_dtypes(native, tmp_path, run_saved):
     assert saved["scales"] == ((17, 3), torch.float8_e8m0fnu) and saved["numbers"][1] == torch.float8_e4m3fn
     x = torch.randn(5, 96, device="clutch")
     wanted = dict(zip(("output0", "output1", "output2"), net(x)))
+    assert not any(t.float().isnan().any() for t in wanted.values())
     assert wanted["output1"].dtype == torch.float8_e4m3fn and wanted["output2"].dtype == torch.float8_e8m0fnu
     got = run_saved(tmp_path / "mx.safetensors", {"x": x}, wanted)
     for name, result in wanted.items():
         assert torch.equal(bits(got[name]), bits(result)), name
-    torch.testing.assert_close(wanted["output0"].cpu(), x.cpu() @ Mx.joined(net.numbers.cpu(), net.scales.cpu()).mT, rtol=0.1, atol=1.0)
+    torch.testing.assert_close(wanted["output0"].cpu(), x.cpu() @ Mx.joined(net.numbers.cpu(), net.scales.cpu()).mT, rtol=0.1, atol=2.0)
 
 
 class Counter(nn.Module):
