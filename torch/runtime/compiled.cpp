@@ -6,8 +6,8 @@
 #include "runtime/device.hpp"
 
 #include <ATen/ATen.h>
-#include <clutch/compile.hpp>
 #include <torch/library.h>
+#include <clutch/compile.hpp>
 
 #include <algorithm>
 #include <map>
@@ -18,8 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace torch_clutch {
-namespace {
+namespace torch_clutch { namespace {
 
 using clutch::detail::CompiledState;
 
@@ -98,8 +97,8 @@ class PythonFunction final : public clutch::detail::CompiledFunction {
 // A tensor over a storage that PyTorch has already, with its version: writes into one of them are seen by autograd as writes into the other.
 at::Tensor alias(const at::Tensor& base, const clutch::Tensor& tensor, std::uint64_t storage_begin) {
   const c10::ScalarType type = scalar_type(tensor.dtype());
-  auto made = c10::make_intrusive<c10::TensorImpl>(c10::Storage(base.storage()), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                                   c10::scalarTypeToTypeMeta(type));
+  auto made =
+      c10::make_intrusive<c10::TensorImpl>(c10::Storage(base.storage()), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(type));
   const auto rank = static_cast<std::size_t>(tensor.rank());
   const std::uint64_t offset = tensor.byte_offset() - storage_begin;
   TORCH_INTERNAL_ASSERT(tensor.byte_offset() >= storage_begin && offset % c10::elementSize(type) == 0);
@@ -175,7 +174,8 @@ std::tuple<Facts, Facts, std::vector<std::string>> explain_compiled(std::int64_t
   return translated([&] {
     const clutch::CompileReport report = clutch::detail::explain_compiled(*state_of(id));
     Facts counts, classes;
-    for (const std::uint64_t count : {report.calls, report.captures, report.replays, report.eager_calls, report.inline_calls, report.recompiles, report.failures})
+    for (const std::uint64_t count :
+         {report.calls, report.captures, report.replays, report.eager_calls, report.inline_calls, report.recompiles, report.failures})
       counts.push_back(static_cast<std::int64_t>(count));
     std::vector<std::string> texts{report.to_string()};
     for (const clutch::CompiledClass& c : report.classes) {
@@ -187,8 +187,7 @@ std::tuple<Facts, Facts, std::vector<std::string>> explain_compiled(std::int64_t
   });
 }
 
-}  // namespace
-}  // namespace torch_clutch
+}}  // namespace torch_clutch
 
 TORCH_LIBRARY_FRAGMENT(clutch, library) {
   library.def("make_compiled(str name, str backend, int warm_ups, int max_classes) -> int", &torch_clutch::make_compiled);

@@ -5,15 +5,14 @@
 #include "runtime/device.hpp"
 
 #include <ATen/ATen.h>
-#include <clutch/control.hpp>
 #include <torch/library.h>
+#include <clutch/control.hpp>
 
 #include <algorithm>
 #include <tuple>
 #include <vector>
 
-namespace torch_clutch {
-namespace {
+namespace torch_clutch { namespace {
 
 // What a function of Python's returned first: results have its strides, which PyTorch has traced.
 class Strides {
@@ -99,8 +98,7 @@ std::tuple<std::vector<at::Tensor>, at::Tensor> while_loop(std::int64_t conditio
   });
 }
 
-}  // namespace
-}  // namespace torch_clutch
+}}  // namespace torch_clutch
 
 TORCH_LIBRARY_FRAGMENT(clutch, library) {
   library.def("cond(Tensor predicate, int then, int otherwise, Tensor[] operands) -> Tensor[]", &torch_clutch::cond);

@@ -5,8 +5,8 @@
 #include "runtime/error.hpp"
 
 #include <ATen/core/GraphImplInterface.h>
-#include <clutch/graph.hpp>
 #include <torch/library.h>
+#include <clutch/graph.hpp>
 
 #include <map>
 #include <mutex>
@@ -110,10 +110,10 @@ std::tuple<std::vector<std::int64_t>, std::vector<std::string>> graph_report(std
     const auto nodes = static_cast<std::int64_t>(graph.nodes().size());
     std::int64_t launches = nodes;
     for (const clutch::GraphReport::Group& group : report.groups) launches -= static_cast<std::int64_t>(group.nodes.size()) - 1;
-    return std::tuple(std::vector<std::int64_t>{nodes, launches, static_cast<std::int64_t>(report.groups.size()),
-                                                static_cast<std::int64_t>(report.reserved_bytes), static_cast<std::int64_t>(report.unfused_bytes),
-                                                static_cast<std::int64_t>(report.replays)},
-                      std::vector<std::string>{report.backend, report.why});
+    return std::tuple(
+        std::vector<std::int64_t>{nodes, launches, static_cast<std::int64_t>(report.groups.size()), static_cast<std::int64_t>(report.reserved_bytes),
+                                  static_cast<std::int64_t>(report.unfused_bytes), static_cast<std::int64_t>(report.replays)},
+        std::vector<std::string>{report.backend, report.why});
   });
 }
 
