@@ -175,6 +175,21 @@ def steps_of(model, call, dtype, steps=5):
     return seen + [p.detach().cpu() for p in model.parameters()]
 
 
+def test_attention_has_the_strides_that_were_traced(native):
+    function = F.scaled_dot_product_attention
+    for make in (lambda: torch.randn(2, 4, 5, 8, device="clutch"), lambda: torch.randn(2, 5, 4, 8, device="clutch").transpose(1, 2),
+                 lambda: torch.randn(5, 2, 3, 4, 8, device="clutch")[:, :, 1].permute(1, 2, 0, 3)):
+        q, k, v = (make().requires_grad_() for _ in range(3))
+        out = function(q, k, v, is_causal=True)
+        assert out.stride() == torch.empty_like(q).stride()
+        grads = torch.autograd.grad(out.sum(), (q, k, v))
+        assert all(g.stride() == torch.empty_like(x).stride() for g, x in zip(grads, (q, k, v)))
+        host = [t.detach().cpu() for t in (q, k, v)]
+        torch.testing.assert_close(out.cpu(), function(*host, is_causal=True), rtol=1e-5, atol=1e-5)
+    narrow = torch.randn(2, 5, 4, 6, device="clutch").transpose(1, 2)
+    assert function(q.detach(), k.detach(), narrow).stride() == (24, 6, 48, 1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("module", [Epilogue, Rows, Block])
 def test_fused_steps_have_eager_bits(module, dtype, native, parts):
