@@ -165,7 +165,7 @@ bool CompiledState::run_eagerly(CompiledEntry& entry) {
 void CompiledState::refuse(CompiledEntry& entry, const std::string& why) {
   entry.facts.eager = why;
   entry.root.reset();
-  entry.facts.parts = entry.facts.nodes = entry.facts.donated_bytes = 0;
+  entry.facts.parts = entry.facts.nodes = entry.facts.launches = entry.facts.groups = entry.facts.donated_bytes = 0;
   note(fmt::format("a class runs without a graph: {}", why));
 }
 
@@ -234,7 +234,7 @@ bool CompiledState::record(CompiledFunction& function, CompiledEntry& entry, con
           for (const Part::Input& input : part->inputs)
             if (input.written) entry.written[static_cast<std::size_t>(input.region)] = true;
           ++entry.facts.captures, ++entry.facts.parts, ++state.report_.captures;
-          entry.facts.nodes += part->nodes;
+          entry.facts.nodes += part->nodes, entry.facts.launches += part->launches, entry.facts.groups += part->groups;
           entry.facts.donated_bytes = std::max(entry.facts.donated_bytes, part->donated_bytes);
         }
         entry.branches += static_cast<int>(recorder.recorded().size());

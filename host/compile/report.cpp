@@ -31,7 +31,8 @@ std::string CompileReport::to_string() const {
   line("captures: {} ({} failed); recompiles: {}; further sizes: {}; evictions: {}; host reads: {}", captures, failures, recompiles, sizes, evictions, breaks);
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const CompiledClass& c = classes[i];
-    line("class {}: {} calls, {} replayed, {} parts of {} nodes{}", i, c.calls, c.replays, c.parts, c.nodes,
+    line("class {}: {} calls, {} replayed, {} parts of {} nodes{}{}", i, c.calls, c.replays, c.parts, c.nodes,
+         c.groups > 0 ? fmt::format(" in {} launches, {} of them fused", c.launches, c.groups) : "",
          c.donated_bytes > 0 ? fmt::format(", {} bytes donated", c.donated_bytes) : "");
     line("  made for: {}", c.why);
     if (!c.eager.empty()) line("  runs without a graph: {}", c.eager);

@@ -63,6 +63,8 @@ struct CompiledClass {
   std::uint64_t calls = 0, captures = 0, replays = 0, eager_calls = 0;
   std::uint64_t parts = 0;          ///< graphs: more than one where it reads on the host
   std::uint64_t nodes = 0;          ///< of all parts
+  std::uint64_t launches = 0;       ///< of all parts at a replay: a group that the backend fused is one
+  std::uint64_t groups = 0;         ///< that the backend fused, of all parts
   std::uint64_t donated_bytes = 0;  ///< of results in the memory of donated arguments, at each call
 };
 

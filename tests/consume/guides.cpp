@@ -46,6 +46,20 @@ void graphs(const clutch::Device& device) {
   if (x.to_host<float>(stream)[0] != 2 + 20 * 11) throw std::runtime_error("the graph that is measured did not run 20 times");
 }
 
+// What torch.clutch.save_exported() writes, by a graph of our own.
+void exported(const clutch::Device& device) {
+  clutch::Stream stream(device);
+  const Tensor x = clutch::full({4}, 1, {}, stream);
+  Tensor y;
+  clutch::Graph graph;
+  {
+    clutch::GraphCapture capture(graph, stream);
+    y = clutch::mul(x, 2);
+  }
+  graph.save("model.safetensors", {{"x", x}, {"output0", y}});
+  piece_docs_torch_md_1({1, 2, 3, 4});
+}
+
 void control() {
   const Tensor x = normal({6}, 1), w = clutch::full({2}, 4), predicate = whole({1});
   piece_docs_control_md_1(x, w, normal({2}, 2), clutch::optim::SGD({w}));
@@ -107,6 +121,7 @@ int main() try {
   const clutch::Device device = clutch::default_device();
   attention(device);
   graphs(device);
+  exported(device);
   control();
   optimizers(device);
   own_kernel(device);

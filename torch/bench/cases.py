@@ -199,6 +199,78 @@ def _():
     return flex(alibi, causal, "alibi and causal mask, forward")
 
 
+# torch.compile: ours with fused graphs, beside PyTorch's code compiled for the CPU and beside our own ops.
+class Epilogue(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear, self.norm, self.dropout = torch.nn.Linear(width, width), torch.nn.LayerNorm(width), torch.nn.Dropout(0.1)
+
+    def forward(self, x, residual):
+        return self.dropout(self.norm(F.gelu(self.linear(x)) + residual))
+
+
+class Rows(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.m, self.b = torch.nn.Parameter(torch.randn(width)), torch.nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        return torch.softmax(torch.relu(x) * self.m + self.b, -1)
+
+
+def compiled(make_net, inputs, what, beside_own=False):
+    """Forward in training, so that dropout draws; results are compared without it."""
+    torch.manual_seed(0)
+    host = make_net()
+    calls, results = {}, {}
+    for where, options in (("clutch", dict(backend="clutch", options={"graph": "fused"})), ("cpu", {})):
+        own = beside_own and where == "cpu"
+        net = copy.deepcopy(host).to("clutch" if own else where)
+        moved = [t.to("clutch" if own else where) for t in inputs]
+        call = net if own else torch.compile(net, **options)
+
+        def run(call=call, moved=moved):
+            with torch.no_grad():
+                return call(*moved)
+
+        net.eval()
+        results[where] = run().cpu()
+        net.train()
+        for _ in range(3):
+            run()
+        calls[where] = run
+    close(results["clutch"], results["cpu"], 1e-4, 1e-5)
+    return Work(calls["clutch"], calls["cpu"], what + ("; theirs is ours without torch.compile" if beside_own else "; theirs compiled by inductor"))
+
+
+def epilogue(beside_own):
+    return compiled(lambda: Epilogue(768), [torch.randn(512, 768) for _ in range(2)], "dropout(layer_norm(gelu(x w + b) + residual)), 512 x 768, f32", beside_own)
+
+
+@case("compiled/epilogue", 1.2)
+def _():
+    return epilogue(False)
+
+
+@case("compiled/epilogue/own_ops", 1.5)
+def _():
+    return epilogue(True)
+
+
+def softmax_rows(beside_own):
+    return compiled(lambda: Rows(1024), [torch.randn(1024, 1024)], "softmax(relu(x) m + b), 1024 rows of 1024, f32", beside_own)
+
+
+@case("compiled/softmax_rows", 1.3)
+def _():
+    return softmax_rows(False)
+
+
+@case("compiled/softmax_rows/own_ops")
+def _():
+    return softmax_rows(True)
+
+
 # Graphs.
 @case("gcn/100k", 1.3)
 def _():

@@ -10,6 +10,9 @@
 #include <ATen/native/transformers/attention.h>
 #include <clutch/attention.hpp>
 
+#include <algorithm>
+#include <array>
+
 namespace torch_clutch {
 namespace {
 
@@ -42,13 +45,32 @@ SdpaOptions options_of(const at::Tensor& q, const at::Tensor& k, const std::opti
   return options;
 }
 
+// The result in the order of memory that PyTorch's shape functions promise, which compiled code counts on: that of `like`.
+at::Tensor in_order_of(const clutch::Tensor& result, const at::Tensor& like) {
+  at::Tensor made = unwrap(result);
+  at::Tensor wanted;
+  if (made.sizes() == like.sizes()) {
+    wanted = at::empty_like(like, made.options());
+  } else {
+    std::array<std::int64_t, 4> order{0, 1, 2, 3}, back{};
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return like.stride(a) > like.stride(b); });
+    std::array<std::int64_t, 4> sizes{};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      sizes[i] = made.size(order[i]);
+      back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+    }
+    wanted = at::empty(sizes, made.options()).permute(back);
+  }
+  return wanted.strides() == made.strides() ? made : wanted.copy_(made);
+}
+
 using Forward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor, at::Tensor, at::Tensor>;
 Forward sdpa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& bias, double dropout, bool causal, bool,
              std::optional<double> scale) {
   const clutch::attention::SdpaResult result = clutch::attention::sdpa(wrap(q), wrap(k), wrap(v), options_of(q, k, bias, dropout, causal, scale));
   const at::Tensor none = at::empty({0}, q.options().dtype(at::kLong));
   const at::Tensor state = result.dropout_state.defined() ? unwrap(result.dropout_state) : none;  // its seed and offset
-  return {unwrap(result.out), unwrap(result.lse), none, none, q.size(2), k.size(2), state, none, none};
+  return {in_order_of(result.out, q), unwrap(result.lse), none, none, q.size(2), k.size(2), state, none, none};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> sdpa_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -59,7 +81,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> sdpa_backward(const a
   const clutch::attention::SdpaResult result{.out = wrap(out), .lse = wrap(lse), .dropout_state = dropout > 0 ? wrap(state) : clutch::Tensor()};
   const clutch::attention::FlexGradients grads =
       clutch::attention::sdpa_backward(wrap(grad), wrap(q), wrap(k), wrap(v), result, options_of(q, k, bias, dropout, causal, scale));
-  return {unwrap(grads.q), unwrap(grads.k), unwrap(grads.v), at::Tensor()};
+  return {in_order_of(grads.q, q), in_order_of(grads.k, k), in_order_of(grads.v, v), at::Tensor()};
 }
 
 int64_t choice(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& mask, double dropout, bool causal,

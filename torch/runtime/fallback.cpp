@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/fallback.hpp"
 
+#include "runtime/callback.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/generator.hpp"
@@ -76,6 +77,7 @@ void note_fallback(const std::string& op, const std::string& why) {
   const std::string because = why.empty() ? std::string("clutch has no kernel of it") : why;
   TORCH_CHECK_NOT_IMPLEMENTED(fallbacks_allowed(), op,
                               " would run on the CPU, which is forbidden (CLUTCH_STRICT=host or torch.clutch.forbid_fallbacks()): ", because);
+  TORCH_CHECK_NOT_IMPLEMENTED(!WithinBranch::is_there(), op, " would run on the CPU, which the device cannot skip in a branch or a loop: ", because);
   if (device_count() > 0 && clutch::current_stream(device(current_device())).is_capturing())
     TORCH_CHECK_NOT_IMPLEMENTED(false, op, " would run on the CPU, which a graph cannot record: ", because);
   std::lock_guard lock(counts().mutex);

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.accelerator.Graph: a clutch::Graph.
+// torch.accelerator.Graph: a clutch::Graph, with what clutch has besides for torch.clutch.Graph.
+#include "runtime/convert.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 
 #include <ATen/core/GraphImplInterface.h>
+#include <torch/library.h>
 #include <clutch/graph.hpp>
 
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
 namespace torch_clutch {
+
+struct GraphImpl;
+
 namespace {
 
 clutch::CaptureMode capture_mode(at::GraphCaptureMode mode) {
@@ -17,10 +27,36 @@ clutch::CaptureMode capture_mode(at::GraphCaptureMode mode) {
   }
 }
 
+// Graphs by their numbers. PyTorch's class has no place for what clutch's graphs have besides. Never destroyed: graphs may go after this file's objects.
+struct Graphs {
+  std::mutex mutex;
+  std::map<std::int64_t, GraphImpl*> all;
+  std::int64_t next = 1;
+};
+Graphs& graphs() {
+  static auto* made = new Graphs;
+  return *made;
+}
+// Of this thread: the backend of the next graphs, and the number of the last one.
+thread_local std::string next_backend;
+thread_local std::int64_t last_made = 0;
+
 }  // namespace
 
 struct GraphImpl final : at::GraphImplInterface {
-  explicit GraphImpl(const at::GraphImplArgs& args) : graph(clutch::GraphOptions{.keep_graph = args.keep_graph}) {}
+  explicit GraphImpl(const at::GraphImplArgs& args)
+      : graph(translated([&] { return clutch::Graph(clutch::GraphOptions{.keep_graph = args.keep_graph, .backend = next_backend}); })) {
+    std::lock_guard lock(graphs().mutex);
+    number = graphs().next++;
+    graphs().all.emplace(number, this);
+    last_made = number;
+  }
+  ~GraphImpl() override {
+    std::lock_guard lock(graphs().mutex);
+    graphs().all.erase(number);
+  }
+  GraphImpl(const GraphImpl&) = delete;
+  GraphImpl& operator=(const GraphImpl&) = delete;
 
   void capture_begin(at::MempoolId_t pool, at::GraphCaptureMode mode) override {
     translated([&] {
@@ -50,12 +86,62 @@ struct GraphImpl final : at::GraphImplInterface {
   }
 
   clutch::Graph graph;
+  std::int64_t number = 0;
   bool debug = false;
 };
 
+namespace {
+
+// Python holds the graph while it calls.
+GraphImpl& graph_of(std::int64_t number) {
+  std::lock_guard lock(graphs().mutex);
+  const auto found = graphs().all.find(number);
+  TORCH_CHECK(found != graphs().all.end(), "clutch: no graph has the number ", number);
+  return *found->second;
+}
+
+std::string exchange_graph_backend(const std::string& backend) { return std::exchange(next_backend, backend); }
+
+// Nodes, launches of a replay, groups; then what the report says of the backend.
+std::tuple<std::vector<std::int64_t>, std::vector<std::string>> graph_report(std::int64_t number) {
+  return translated([&] {
+    const clutch::Graph& graph = graph_of(number).graph;
+    const clutch::GraphReport report = graph.report();
+    const auto nodes = static_cast<std::int64_t>(graph.nodes().size());
+    std::int64_t launches = nodes;
+    for (const clutch::GraphReport::Group& group : report.groups) launches -= static_cast<std::int64_t>(group.nodes.size()) - 1;
+    return std::tuple(
+        std::vector<std::int64_t>{nodes, launches, static_cast<std::int64_t>(report.groups.size()), static_cast<std::int64_t>(report.reserved_bytes),
+                                  static_cast<std::int64_t>(report.unfused_bytes), static_cast<std::int64_t>(report.replays)},
+        std::vector<std::string>{report.backend, report.why});
+  });
+}
+
+std::string graph_text(std::int64_t number) {
+  return translated([&] { return graph_of(number).graph.to_string(clutch::GraphDump::json); });
+}
+
+void graph_save(std::int64_t number, const std::string& path, const std::vector<std::string>& names, at::TensorList tensors, bool binaries) {
+  TORCH_CHECK_VALUE(names.size() == tensors.size(), "clutch: as many names as tensors must be given, got ", names.size(), " and ", tensors.size());
+  translated([&] {
+    std::vector<clutch::NamedTensor> named;
+    for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], wrap(tensors[i])});
+    graph_of(number).graph.save(path, named, {.binaries = binaries});
+  });
+}
+
+}  // namespace
 }  // namespace torch_clutch
 
 namespace at {
 // The key is the device's name in capitals.
 REGISTER_GRAPH_IMPL(CLUTCH, ::torch_clutch::GraphImpl)
 }  // namespace at
+
+TORCH_LIBRARY_FRAGMENT(clutch, library) {
+  library.def("exchange_graph_backend(str backend) -> str", &torch_clutch::exchange_graph_backend);
+  library.def("last_graph() -> int", [] { return torch_clutch::last_made; });
+  library.def("graph_report(int number) -> (int[], str[])", &torch_clutch::graph_report);
+  library.def("graph_text(int number) -> str", &torch_clutch::graph_text);
+  library.def("graph_save(int number, str path, str[] names, Tensor[] tensors, bool binaries) -> ()", &torch_clutch::graph_save);
+}

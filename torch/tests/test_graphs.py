@@ -39,7 +39,8 @@ def step(net, optimizer, tokens):
     return loss
 
 
-def test_a_training_step_replayed_has_eager_bits(native):
+@pytest.mark.parametrize("backend", ["host", "fused"])
+def test_a_training_step_replayed_has_eager_bits(native, backend):
     net, optimizer, tokens = make()
     stream = torch.Stream("clutch")
     torch.clutch.manual_seed_all(1)
@@ -52,7 +53,7 @@ def test_a_training_step_replayed_has_eager_bits(native):
     with stream:
         replayed = [step(net, optimizer, tokens).item() for _ in range(2)]
     torch.accelerator.synchronize()
-    graph = torch.accelerator.Graph()
+    graph = torch.clutch.Graph(backend=backend)
     with stream, graph:
         loss = step(net, optimizer, tokens)
     for _ in range(5):
@@ -63,6 +64,9 @@ def test_a_training_step_replayed_has_eager_bits(native):
     assert replayed == eager
     for a, b in zip(net.parameters(), wanted):
         assert torch.equal(a.detach().cpu(), b)
+    report = graph.report()
+    assert report["backend"] == backend and report["replays"] == 5 and report["nodes"] == len(graph.nodes())
+    assert (report["launches"] < report["nodes"], report["groups"] > 0) == ((True, True) if backend == "fused" else (False, False))
 
 
 def test_random_numbers_move_on():
@@ -132,11 +136,13 @@ def trained_by(call, net, steps=6):
     return losses, [p.detach().cpu() for p in net.parameters()]
 
 
-def test_a_graphed_module_has_eager_bits(native):
+@pytest.mark.parametrize("backend", ["", "fused"])
+def test_a_graphed_module_has_eager_bits(native, backend):
     wanted, parameters = trained_by(net := layers(), net)
     net = layers()
-    graphed = torch.clutch.make_graphed_callables(net, (torch.randn(16, 8, device="clutch"),))
+    graphed = torch.clutch.make_graphed_callables(net, (torch.randn(16, 8, device="clutch"),), backend=backend)
     assert graphed is net
+    assert all((g.report()["groups"] > 0) == (backend == "fused") for g in net.graphs)
     got, others = trained_by(graphed, net)
     assert got == wanted and len(set(got)) == len(got)
     assert all(torch.equal(a, b) for a, b in zip(others, parameters))
@@ -177,3 +183,27 @@ def test_what_cannot_be_graphed_says_so():
     graphed = torch.clutch.make_graphed_callables(lambda a: a + 1, (x,))
     with pytest.raises(TypeError, match="structure"):
         graphed(x, x)
+
+
+def test_the_backend_of_graphs(tmp_path):
+    x = torch.randn(8, device="clutch")
+    (x * 2 + 1).tanh()
+    torch.accelerator.synchronize()
+    stream = torch.Stream("clutch")
+    with torch.clutch.graph_backend("fused"):
+        plain, ours = torch.accelerator.Graph(), torch.clutch.Graph()
+    other = torch.clutch.Graph(backend="host")
+    for graph in (plain, ours, other):
+        with stream, graph:
+            y = (x * 2 + 1).tanh()
+        graph.replay()
+        torch.accelerator.synchronize()
+        assert torch.equal(y.cpu(), (x * 2 + 1).tanh().cpu())
+    assert (ours.report()["launches"], ours.report()["groups"], other.report()["launches"]) == (1, 1, 3)
+    assert {n["op"] for n in ours.nodes()} and all("why" in n for n in ours.nodes())
+    ours.save(tmp_path / "graph.safetensors", {"x": x})
+    assert (tmp_path / "graph.safetensors").stat().st_size > 0
+    with pytest.raises(ValueError, match="must be used by a node"):
+        ours.save(tmp_path / "other.safetensors", {"z": torch.ones(3, device="clutch")})
+    with pytest.raises(ValueError, match="no-such-backend"):
+        torch.clutch.Graph(backend="no-such-backend")

@@ -87,8 +87,10 @@ def register():
         torch._register_device_module(NAME, device_module)
     sys.modules["torch.clutch"] = device_module
     torch.utils.generate_methods_for_privateuse1_backend(for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True)
-    from . import distributed, flex, selective_scan, semi_structured
+    from . import _callbacks, control, distributed, flex, selective_scan, semi_structured
 
+    _callbacks.register()
+    control.register()
     distributed.register()
     flex.register()
     semi_structured.register()

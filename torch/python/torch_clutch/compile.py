@@ -1,132 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile(backend="clutch"): ATen graphs by clutch's ops; with mode="reduce-overhead" they are recorded as graphs and replayed.
+"""torch.compile(backend="clutch"): ATen graphs by clutch's ops, which clutch::compile() records as graphs and replays.
 
-A compiled part runs as it is twice, is then recorded, and replayed where its inputs have the same shapes. Inputs that stay where they are (parameters, what
-forward saved for backward) are read in place; others are copied to the graph's memory. Results are copies, so that they outlive the next call.
+Dynamo and AOTAutograd make graphs of ATen ops. Each is a function of clutch::compile(): the first call with tensors of a class records what its ops enqueue,
+later ones replay that with their own tensors in the place of the recorded ones. With the backend "fused" of graphs clutch makes few launches of it.
 """
 import logging
+import threading
 import weakref
 
 import torch
 
+from . import _callbacks
+
 log = logging.getLogger(__name__)
 
-_RUNS_BEFORE = 2  # kernels are built, and states made
-_MOVES = 3  # so often may an input be elsewhere before it is copied
+_C = torch.ops.clutch
+_OPTIONS = {"graph": "", "warm_ups": 1, "max_classes": 32}
+_COUNTS = ("calls", "captures", "replays", "eager_calls", "inline_calls", "recompiles", "failures")
+_OF_CLASS = ("calls", "captures", "replays", "eager_calls", "nodes", "launches", "groups")
+
+_regions = weakref.WeakValueDictionary()
+_regions_made = 0
 
 
-def _tensors_of_clutch(values):
-    return all(isinstance(v, torch.Tensor) and v.device.type == "clutch" and v.layout == torch.strided for v in values)
+class Region:
+    """A graph of ATen ops as a function of a list of tensors and whole numbers."""
 
-
-class Replayed:
-    """A graph of ATen ops as a function of a list of tensors. `returned`: how many of its results the caller gets; those behind are saved for backward."""
-
-    def __init__(self, function, returned=None):
-        self.function, self.returned = function, returned
-        self.runs = self.moves = 0
-        self.addresses = self.copied = None
-        self.graph = self.why = None
-        self.alive = []
+    def __init__(self, function, what, options):
+        global _regions_made
+        self.function, self.what = function, what
+        self.why = None
+        self.plain_calls = 0
+        self._arguments = threading.local()  # of the call that this thread records
+        self._rests = []  # results that are no tensors, by the number that clutch keeps
+        self.id = _C.make_compiled(f"torch.compile {_regions_made}: {what}", options["graph"], options["warm_ups"], options["max_classes"])
+        self._number = _callbacks.add(_Weak(self))
+        weakref.finalize(self, _let_go, self.id, self._number)
+        _regions[_regions_made] = self
+        _regions_made += 1
         self._boxed_call = True
 
     def __call__(self, args):
         values = list(args)
         args.clear()
-        if self.why is not None or torch.clutch.is_current_stream_capturing():
-            return self.function(*values)
-        if not _tensors_of_clutch(values):
-            return self.function(*values)
-        if self.graph is not None and self.fits(values):
-            return self.replay(values)
-        self.note(values)
-        if self.graph is None and self.runs > _RUNS_BEFORE:
-            return self.record(values)
-        return self.function(*values)
-
-    def note(self, values):
-        """Which inputs are elsewhere than they were."""
-        at = [v.data_ptr() for v in values]
-        self.runs += 1
-        if self.addresses is None:
-            self.addresses, self.copied = at, [False] * len(at)
-            return
-        if self.graph is None:
-            self.copied = [copied or a != b for copied, a, b in zip(self.copied, at, self.addresses)]
-            return
-        moved = [not copied and a != b for copied, a, b in zip(self.copied, at, self.addresses)]
-        if any(moved) and not self.waits():
-            self.moves += 1
-            if self.moves >= _MOVES:  # recorded anew, by the next call
-                self.copied = [a or b for a, b in zip(self.copied, moved)]
-                self.graph, self.moves = None, 0
-
-    def waits(self):
-        """True while a backward is to come that needs what the last replay of forward saved."""
-        self.alive = [ref for ref in self.alive if ref() is not None]
-        return bool(self.alive)
-
-    def fits(self, values):
-        if self.waits():
-            return False
-        for value, place, copied in zip(values, self.places, self.copied):
-            if value.shape != place.shape or value.stride() != place.stride() or value.dtype != place.dtype:
-                return False
-            if not copied and value.data_ptr() != place.data_ptr():
-                return False
-        return True
-
-    def record(self, values):
-        self.addresses = [v.data_ptr() for v in values]
-        self.places = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device=v.device).copy_(v) if copied else v.detach()
-                       for v, copied in zip(values, self.copied)]
-        torch.accelerator.synchronize()
-        graph = torch.accelerator.Graph()
+        tensors, numbers = [], []
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                if value.device.type != "clutch" or value.layout != torch.strided or type(value) not in (torch.Tensor, torch.nn.Parameter):
+                    return self._plain(values)
+                tensors.append(value)
+            elif isinstance(value, int):
+                numbers.append(int(value))
+            else:
+                return self._plain(values)
+        if self.why is not None or not tensors:
+            return self._plain(values)
+        self._arguments.values, self._arguments.records = values, False
         try:
-            with torch.Stream("clutch"), graph:
-                self.results = list(self.function(*self.places))
-        except (NotImplementedError, RuntimeError) as error:
+            results, rest = _C.call_compiled(self.id, self._number, tensors, numbers)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # NotImplementedError, too
+            if not self._arguments.records:
+                raise
+            # Nothing has run. An error that is the function's own is thrown again by it.
             self.why = str(error).splitlines()[0]
             log.warning("torch_clutch: a compiled part cannot be replayed: %s", self.why)
+            return self._plain(values)
+        finally:
+            self._arguments.values = None
+        if rest < 0:
             return self.function(*values)
-        self.graph = graph
-        return self.replay(values)
+        found = iter(results)
+        return [next(found) if kept is _TENSOR else kept for kept in self._rests[rest]]
 
-    def replay(self, values):
-        for value, place, copied in zip(values, self.places, self.copied):
-            if copied:
-                place.copy_(value)
-        self.graph.replay()
-        results = []
-        for i, result in enumerate(self.results):
-            if not isinstance(result, torch.Tensor):
-                results.append(result)
-            elif self.returned is None or i < self.returned:
-                results.append(result.clone())
-            else:
-                saved = result.detach()
-                self.alive.append(weakref.ref(saved))
-                results.append(saved)
-        return results
+    def _plain(self, values):
+        self.plain_calls += 1
+        return self.function(*values)
+
+    def _record(self, tensors):
+        """Called by clutch with tensors that stand for those of the call."""
+        self._arguments.records = True
+        stand_ins = iter(tensors)
+        results = self.function(*(next(stand_ins) if isinstance(v, torch.Tensor) else v for v in self._arguments.values))
+        made = [r for r in results if isinstance(r, torch.Tensor)]
+        if any(r.device.type != "clutch" for r in made):
+            raise NotImplementedError("a result is not on the device, which a graph cannot record")
+        self._rests.append([_TENSOR if isinstance(r, torch.Tensor) else r for r in results])
+        return made, len(self._rests) - 1
+
+    def report(self):
+        counts, classes, texts = _C.explain_compiled(self.id)
+        report = dict(what=self.what, **dict(zip(_COUNTS, counts)))
+        report["plain_calls"], report["why"] = self.plain_calls, self.why or ""
+        size = len(_OF_CLASS)
+        report["classes"] = [dict(zip(_OF_CLASS, classes[i * size:(i + 1) * size]), eager=eager) for i, eager in enumerate(texts[1:])]
+        report["text"] = texts[0]
+        return report
+
+
+class _Tensor:
+    """Stands for a tensor among results."""
+
+
+_TENSOR = _Tensor()
+
+
+class _Weak:
+    """Calls a region's _record() without keeping the region."""
+
+    def __init__(self, region):
+        self.region = weakref.ref(region)
+
+    def __call__(self, tensors):
+        return self.region()._record(tensors)
+
+
+def _let_go(id, number):
+    _C.drop_compiled(id)
+    _callbacks.remove(number)
+
+
+def compile_report():
+    """A dict for each part that torch.compile(backend="clutch") has made, in order, while it lives: what it is ("forward", "backward" or "inference"), counts of
+    calls, captures and replays, `plain_calls` that ran op by op, and its classes with their nodes, launches of a replay, and fused groups.
+    """
+    return [dict(number=i, **_regions[i].report()) for i in sorted(_regions.keys())]
+
+
+def regions_compiled():
+    """How many parts torch.compile(backend="clutch") has made in this process: backward counts apart."""
+    return _regions_made
+
+
+def _options_of(mode, options):
+    """None where parts are to run op by op."""
+    unknown = set(options or {}) - set(_OPTIONS)
+    if unknown:
+        raise ValueError(f'torch.compile(backend="clutch") has the options {", ".join(_OPTIONS)}, got {", ".join(sorted(unknown))}')
+    if mode != "reduce-overhead" and not options:
+        return None
+    return _OPTIONS | (options or {})
 
 
 def clutch(graph_module, inputs, *, mode=None, options=None):
-    """The backend: `mode` is torch.compile's; other modes than reduce-overhead are as the default one."""
+    """The backend. mode="reduce-overhead" records and replays; so do options: `graph` (backend of graphs: "fused", "host", "native", "auto"), `warm_ups` (calls
+    of each class of arguments that run op by op first), `max_classes` (kept for each part). Other modes run op by op.
+    """
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
-    def plain(compiled, example_inputs):
-        return make_boxed_func(compiled.forward)
+    chosen = _options_of(mode, options)
 
-    if mode != "reduce-overhead":
-        return aot_autograd(fw_compiler=plain, bw_compiler=plain)(graph_module, inputs)
+    def compiler(what):
+        def compile_part(compiled, example_inputs):
+            return make_boxed_func(compiled.forward) if chosen is None else Region(compiled.forward, what, chosen)
 
-    def forward(compiled, example_inputs):
-        context = torch._guards.TracingContext.try_get()
-        metadata = None if context is None else context.fw_metadata
-        return plain(compiled, example_inputs) if metadata is None else Replayed(compiled.forward, metadata.num_forward_returns)
+        return compile_part
 
-    def whole(compiled, example_inputs):
-        return Replayed(compiled.forward)
-
-    return aot_autograd(fw_compiler=forward, bw_compiler=whole, inference_compiler=whole)(graph_module, inputs)
+    return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference"),
+                        keep_inference_input_mutations=True)(graph_module, inputs)

@@ -8,7 +8,9 @@ import torch
 from . import dlpack as _dlpack
 from . import memory
 from ._index import index_of as _index
-from .graphs import make_graphed_callables  # noqa: F401
+from .control import max_iterations, switch  # noqa: F401
+from .exported import save_exported  # noqa: F401
+from .graphs import Graph, graph_backend, make_graphed_callables  # noqa: F401
 from .memory import MemPool, get_per_process_memory_fraction, memory_snapshot, set_per_process_memory_fraction, use_mem_pool  # noqa: F401
 from .selective_scan import selective_scan, use_selective_scan  # noqa: F401
 from .warm_up import warm_up  # noqa: F401
@@ -260,3 +262,10 @@ def build_info():
 
 to_dlpack = _dlpack.to_dlpack
 from_dlpack = _dlpack.from_dlpack
+
+
+def compile_report():
+    """As torch_clutch.compile.compile_report(): what torch.compile(backend="clutch") has made."""
+    from .compile import compile_report as report
+
+    return report()

@@ -1,7 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_graphed_callables() for the device `clutch`: functions and modules whose forward and backward are replayed graphs."""
+"""torch.clutch.Graph, and make_graphed_callables() for the device `clutch`: functions and modules whose forward and backward are replayed graphs."""
+import contextlib
+import json
+
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
+
+_C = torch.ops.clutch
+
+
+@contextlib.contextmanager
+def graph_backend(backend):
+    """Graphs that this thread makes within the block replay by that backend of clutch: "fused", "host", "native", "auto" or a registered one."""
+    former = _C.exchange_graph_backend(backend)
+    try:
+        yield
+    finally:
+        _C.exchange_graph_backend(former)
+
+
+class Graph(torch.accelerator.Graph):
+    """torch.accelerator.Graph with what graphs of clutch have besides. `backend`: as graph_backend()'s; empty: the one of a block, else CLUTCH_GRAPH."""
+
+    def __new__(cls, keep_graph=False, *, backend="", pool=None, capture_error_mode="default"):
+        return super().__new__(cls, keep_graph, pool=pool, capture_error_mode=capture_error_mode)
+
+    def __init__(self, keep_graph=False, *, backend="", pool=None, capture_error_mode="default"):
+        with graph_backend(backend) if backend else contextlib.nullcontext():
+            super().__init__(keep_graph, pool=pool, capture_error_mode=capture_error_mode)
+        self._number = _C.last_graph()
+
+    def report(self):
+        """What a replay does: `nodes` that were captured, `launches` that run them, `groups` of nodes that are one launch, bytes of temporaries, and of what they
+        would be without groups, `replays` so far, the backend and why it was chosen.
+        """
+        counts, texts = _C.graph_report(self._number)
+        return dict(zip(("nodes", "launches", "groups", "reserved_bytes", "unfused_bytes", "replays", "backend", "why"), (*counts, *texts)))
+
+    def nodes(self):
+        """The recorded calls as dicts, in order: op, kernel, arguments, and why each is in a group or not."""
+        return json.loads(_C.graph_text(self._number))["nodes"]
+
+    def save(self, path, tensors=None, *, binaries=False):
+        """Writes the graph with what its memory holds now, for programs without Python: clutch::Graph::load(). `tensors`: dict of captured tensors by the names that
+        they will have there; they must be contiguous. `binaries`: the device's binaries, too.
+        """
+        tensors = tensors or {}
+        _C.graph_save(self._number, str(path), list(tensors), list(tensors.values()), binaries)
 
 
 class _Recorded:
@@ -43,15 +88,15 @@ class _Recorded:
             outputs, _ = self.call()
             self.gradients(outputs, self.grads_for(outputs), allow_unused)
 
-    def record_forward(self, pool):
-        self.forward = torch.accelerator.Graph(pool=pool)
+    def record_forward(self, pool, backend):
+        self.forward = Graph(backend=backend, pool=pool)
         with self.forward:
             self.outputs, self.out_tree = self.call()
 
-    def record_backward(self, pool, allow_unused):
+    def record_backward(self, pool, backend, allow_unused):
         self.out_grads = self.grads_for(self.outputs)
         torch.accelerator.synchronize()
-        self.backward = torch.accelerator.Graph(pool=pool)
+        self.backward = Graph(backend=backend, pool=pool)
         with self.backward:
             self.in_grads = self.gradients(self.outputs, self.out_grads, allow_unused)
         self.outputs = tuple(o.detach() if isinstance(o, torch.Tensor) else o for o in self.outputs)
@@ -87,12 +132,13 @@ class _Recorded:
         return call
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None, *, backend=""):
     """As torch.cuda.make_graphed_callables, on clutch: the same functions, of which forward and backward are graphs.
 
     A module is changed in place, and replays while its `training` is what it was here; it runs as before otherwise. Arguments have the shapes and dtypes of
     `sample_args`. Results and gradients lie in the graph's memory: the next call replaces them. Several callables are recorded in the order in which a
-    step calls them, and their backwards in the reverse one, in one pool of memory.
+    step calls them, and their backwards in the reverse one, in one pool of memory. `backend`: as Graph's. A graphed module's attribute `graphs`, or a function's,
+    has the graphs of forward and backward.
     """
     single = not isinstance(callables, tuple)
     if single:
@@ -105,11 +151,11 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
             one.warm_up(num_warmup_iters, allow_unused_input)
         torch.accelerator.synchronize()
         for one in all_of:
-            one.record_forward(pool)
+            one.record_forward(pool, backend)
             pool = one.forward.pool()
         wants = [[isinstance(o, torch.Tensor) and o.requires_grad for o in one.outputs] for one in all_of]
         for one in reversed(all_of):
-            one.record_backward(pool, allow_unused_input)
+            one.record_backward(pool, backend, allow_unused_input)
     torch.accelerator.synchronize()
     made = []
     for one, wants_grad in zip(all_of, wants):
@@ -121,7 +167,9 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
                 return call(*args) if module.training == training else plain(*args)
 
             module.forward = forward
+            module.graphs = (one.forward, one.backward)
             made.append(module)
         else:
+            call.graphs = (one.forward, one.backward)
             made.append(call)
     return made[0] if single else tuple(made)
