@@ -3,6 +3,7 @@
 
 #include "copy/args.h"
 #include "encode/meaning.hpp"
+#include "encode/plugin_ops.hpp"
 #include "expr/node.hpp"
 #include "ops/copy_plan.hpp"
 #include "ops/map_plan.hpp"
@@ -115,6 +116,7 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& to, const Tensor& from, 
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
   check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
+  if (by_plugin("copy_", options.implementation, {&to, &from, &options, &stream}, stream)) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
   if (from.dtype() == to.dtype()) {  // copies of elements of equal size share a plan
