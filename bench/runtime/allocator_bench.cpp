@@ -86,6 +86,38 @@ Work growing(const Device& device) {
   return work;
 }
 
+/// The sum of tensors that have segments of their own, side by side. Peer: tensors that all begin with a page.
+Work many_inputs(const Device& device, int inputs) {
+  constexpr std::int64_t kFloats = 4 << 20;
+  const Stream stream = current_stream(device);
+  std::vector<Tensor> apart, alike;
+  for (int i = 0; i <= inputs; ++i) {
+    apart.push_back(full({kFloats}, 1, {.device = device}, stream));
+    const Tensor whole = full({kFloats + 1024}, 1, {.device = device}, stream);
+    const auto at = reinterpret_cast<std::uintptr_t>(HostMapping(whole, MapAccess::read, stream).bytes().data());
+    const auto from = static_cast<std::int64_t>((4096 - at % 4096) % 4096 / sizeof(float));
+    alike.push_back(whole.slice(0, from, from + kFloats));
+  }
+  const std::vector<DType> dtypes(static_cast<std::size_t>(inputs), DType::f32);
+  Expr sum = detail::expr_input(0, DType::f32);
+  for (int i = 1; i < inputs; ++i) sum = sum + detail::expr_input(i, DType::f32);
+  const ExprFunction function(dtypes, std::span(&sum, 1));
+  auto run_on = [=](const std::vector<Tensor>& tensors) {
+    return [=](int reps) {
+      for (int r = 0; r < reps; ++r) map_out(std::span(tensors).last(1), function, std::span(tensors).first(static_cast<std::size_t>(inputs)), {}, stream);
+      stream.synchronize();
+    };
+  };
+  Work work;
+  work.run = run_on(apart);
+  work.peers.push_back({.name = "tensors that begin with a page", .run = run_on(alike)});
+  work.check = [=]() -> std::string {
+    work.run(1);
+    return apart.back().select(0, 7).item() == inputs ? "" : "the sum is wrong";
+  };
+  return work;
+}
+
 /// What the device lacks for segments that grow in place.
 std::string lacks_growth(const Device& device) {
   const Configured configured("expandable_segments:True");
@@ -102,6 +134,11 @@ std::string lacks_growth(const Device& device) {
 void register_allocator(Rows& rows) {
   for (auto [name, bytes] : {std::pair{"4KiB", 4 * kKiB}, std::pair{"4MiB", 4096 * kKiB}})
     rows.push_back({.name = fmt::format("allocator/cached/{}", name), .prepare = [bytes = bytes](const Device& device) { return cached(device, bytes); }});
+  for (const int inputs : {7, 11, 15})
+    rows.push_back({.name = fmt::format("allocator/places_of_pages/{}", inputs),
+                    .bytes = kStated,
+                    .prepare = [inputs](const Device& device) { return many_inputs(device, inputs); },
+                    .lacks = lacks_growth});
   rows.push_back({.name = fmt::format("allocator/growing/{}", kGrowing), .prepare = growing, .lacks = lacks_growth});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hog next door: what a partition keeps of its speed while kernels of another one never stop. A row's ratio to its peer `alone` is that share. Cores that
 // share units of a processor slow each other down whatever clutch does: row partition/host_threads says by how much. On PoCL threads stay on their cores with
-// POCL_AFFINITY=1 in the environment.
+// POCL_AFFINITY=1 in the environment: rows partition/*/cores.
 #include "harness/rows.hpp"
 
 #include <clutch/partition.hpp>
@@ -189,12 +189,22 @@ Work host_threads() {
 }  // namespace
 
 void register_partition(Rows& rows) {
-  auto needs_units = [](const Device& device) {
-    if (device.traits().compute_units < 2) return std::string("two compute units");
-    return Partition::create(device, {.units = 1}).isolation() == Isolation::none ? std::string("sub-devices") : std::string();
-  };
-  rows.push_back({.name = "partition/compute", .prepare = [](const Device& device) { return beside_hog(device, compute); }, .lacks = needs_units});
-  rows.push_back({.name = "partition/memory", .prepare = [](const Device& device) { return beside_hog(device, memory); }, .lacks = needs_units});
+  // A row for each isolation, so that its figures tell which one they are of.
+  for (const Isolation isolation : {Isolation::threads, Isolation::cores}) {
+    const auto lacks = [isolation](const Device& device) -> std::string {
+      if (device.traits().compute_units < 2) return "two compute units";
+      const Isolation granted = Partition::create(device, {.units = 1}).isolation();
+      if (granted == isolation) return {};
+      if (granted == Isolation::none) return "sub-devices that run side by side";
+      return isolation == Isolation::cores ? "POCL_AFFINITY=1 in the environment as PoCL is loaded" : "an environment without POCL_AFFINITY=1";
+    };
+    rows.push_back({.name = fmt::format("partition/compute/{}", name(isolation)),
+                    .prepare = [](const Device& device) { return beside_hog(device, compute); },
+                    .lacks = lacks});
+    rows.push_back({.name = fmt::format("partition/memory/{}", name(isolation)),
+                    .prepare = [](const Device& device) { return beside_hog(device, memory); },
+                    .lacks = lacks});
+  }
   rows.push_back({.name = "partition/host_threads",
                   .prepare = [](const Device&) { return host_threads(); },
                   .lacks =

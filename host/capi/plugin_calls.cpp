@@ -135,13 +135,207 @@ const clutch_reduce_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]
   c.implementation = value.implementation.c_str();
   return lent.kept(c);
 }
-void tell(std::string& text, const Tensor& value) { text += fmt::format("{}{}", text.empty() ? "" : " ", value.defined() ? name(value.dtype()) : "none"); }
-/// Each dtype once.
-void tell(std::string& text, TensorList list) {
-  std::vector<DType> seen;
-  for (const Tensor& t : list)
-    if (std::find(seen.begin(), seen.end(), t.dtype()) == seen.end()) seen.push_back(t.dtype()), tell(text, t);
+const clutch_copy_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const CopyOptions& value) {
+  clutch_copy_options_t c = CLUTCH_COPY_OPTIONS_INIT;
+  c.overflow = static_cast<std::int64_t>(value.overflow);
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
 }
+const clutch_map_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const MapOptions& value) {
+  clutch_map_options_t c = CLUTCH_MAP_OPTIONS_INIT;
+  std::vector<std::int64_t> dtype;
+  for (int i = 0; i < value.dtype.size(); ++i) dtype.push_back(static_cast<std::int64_t>(value.dtype[i]));
+  c.dtype_count = dtype.size();
+  c.dtype = lent.kept(std::move(dtype))->data();
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_topk_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const TopkOptions& value) {
+  clutch_topk_options_t c = CLUTCH_TOPK_OPTIONS_INIT;
+  c.largest = value.largest;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_nonzero_static_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const NonzeroStaticOptions& value) {
+  clutch_nonzero_static_options_t c = CLUTCH_NONZERO_STATIC_OPTIONS_INIT;
+  c.fill_value = value.fill_value;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_groups_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const Groups& value) {
+  clutch_groups_t c = CLUTCH_GROUPS_INIT;
+  c.offsets = lent.object<clutch_tensor_t>(value.offsets);
+  c.order = lent.object<clutch_tensor_t>(value.order);
+  return lent.kept(c);
+}
+const clutch_group_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const GroupOptions& value) {
+  clutch_group_options_t c = CLUTCH_GROUP_OPTIONS_INIT;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_scatter_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const ScatterOptions& value) {
+  clutch_scatter_options_t c = CLUTCH_SCATTER_OPTIONS_INIT;
+  c.reduce = static_cast<std::int64_t>(value.reduce);
+  c.include_self = value.include_self;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_index_put_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const IndexPutOptions& value) {
+  clutch_index_put_options_t c = CLUTCH_INDEX_PUT_OPTIONS_INIT;
+  c.accumulate = value.accumulate;
+  return lent.kept(c);
+}
+const clutch_segment_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const SegmentOptions& value) {
+  clutch_segment_options_t c = CLUTCH_SEGMENT_OPTIONS_INIT;
+  c.reduce = static_cast<std::int64_t>(value.reduce);
+  if (value.initial) c.has_initial = 1, c.initial = *value.initial;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_sparse_csr_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const sparse::Csr& value) {
+  clutch_sparse_csr_t c = CLUTCH_SPARSE_CSR_INIT;
+  c.offsets = lent.object<clutch_tensor_t>(value.offsets);
+  c.columns = lent.object<clutch_tensor_t>(value.columns);
+  c.values = lent.object<clutch_tensor_t>(value.values);
+  c.width = value.width;
+  return lent.kept(c);
+}
+const clutch_sparse_spmm_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const sparse::SpmmOptions& value) {
+  clutch_sparse_spmm_options_t c = CLUTCH_SPARSE_SPMM_OPTIONS_INIT;
+  c.reduce = static_cast<std::int64_t>(value.reduce);
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_linalg_eigh_status_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const linalg::EighStatus& value) {
+  clutch_linalg_eigh_status_t c = CLUTCH_LINALG_EIGH_STATUS_INIT;
+  c.info = lent.object<clutch_tensor_t>(value.info);
+  c.sweeps = lent.object<clutch_tensor_t>(value.sweeps);
+  return lent.kept(c);
+}
+const clutch_linalg_eigh_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const linalg::EighOptions& value) {
+  clutch_linalg_eigh_options_t c = CLUTCH_LINALG_EIGH_OPTIONS_INIT;
+  c.uplo = static_cast<std::int64_t>(value.uplo);
+  c.driver = static_cast<std::int64_t>(value.driver);
+  c.phase = static_cast<std::int64_t>(value.phase);
+  c.accuracy = static_cast<std::int64_t>(value.accuracy);
+  c.first = value.first;
+  c.count = value.count;
+  c.tolerance = value.tolerance;
+  c.max_sweeps = value.max_sweeps;
+  return lent.kept(c);
+}
+const clutch_uniform_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const UniformOptions& value) {
+  clutch_uniform_options_t c = CLUTCH_UNIFORM_OPTIONS_INIT;
+  c.low = value.low;
+  c.high = value.high;
+  if (value.seed) c.has_seed = 1, c.seed = *value.seed;
+  c.generator = lent.object<clutch_generator_t>(value.generator);
+  return lent.kept(c);
+}
+const clutch_normal_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const NormalOptions& value) {
+  clutch_normal_options_t c = CLUTCH_NORMAL_OPTIONS_INIT;
+  c.mean = value.mean;
+  c.stddev = value.stddev;
+  if (value.seed) c.has_seed = 1, c.seed = *value.seed;
+  c.generator = lent.object<clutch_generator_t>(value.generator);
+  return lent.kept(c);
+}
+const clutch_optim_precision_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::Precision& value) {
+  clutch_optim_precision_t c = CLUTCH_OPTIM_PRECISION_INIT;
+  c.numerics = static_cast<std::int64_t>(value.numerics);
+  c.state = static_cast<std::int64_t>(value.state);
+  c.master = value.master;
+  c.rounding = static_cast<std::int64_t>(value.rounding);
+  c.seed = value.seed;
+  return lent.kept(c);
+}
+const clutch_optim_sgd_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::SGDOptions& value) {
+  clutch_optim_sgd_options_t c = CLUTCH_OPTIM_SGD_OPTIONS_INIT;
+  c.lr = value.lr;
+  c.momentum = value.momentum;
+  c.dampening = value.dampening;
+  c.weight_decay = value.weight_decay;
+  c.nesterov = value.nesterov;
+  c.maximize = value.maximize;
+  c.precision = lend(lent, value.precision);
+  return lent.kept(c);
+}
+const clutch_optim_step_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::StepOptions& value) {
+  clutch_optim_step_options_t c = CLUTCH_OPTIM_STEP_OPTIONS_INIT;
+  c.lr = lent.object<clutch_tensor_t>(value.lr);
+  c.grad_scale = lent.object<clutch_tensor_t>(value.grad_scale);
+  c.found_inf = lent.object<clutch_tensor_t>(value.found_inf);
+  c.grad_factor = lent.object<clutch_tensor_t>(value.grad_factor);
+  if (value.max_norm) c.has_max_norm = 1, c.max_norm = *value.max_norm;
+  c.norm_type = static_cast<std::int64_t>(value.norm_type);
+  return lent.kept(c);
+}
+const clutch_optim_adam_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::AdamOptions& value) {
+  clutch_optim_adam_options_t c = CLUTCH_OPTIM_ADAM_OPTIONS_INIT;
+  c.lr = value.lr;
+  c.beta1 = value.beta1;
+  c.beta2 = value.beta2;
+  c.eps = value.eps;
+  c.weight_decay = value.weight_decay;
+  c.amsgrad = value.amsgrad;
+  c.maximize = value.maximize;
+  c.decoupled_weight_decay = value.decoupled_weight_decay;
+  c.precision = lend(lent, value.precision);
+  return lent.kept(c);
+}
+const clutch_optim_adamw_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::AdamWOptions& value) {
+  clutch_optim_adamw_options_t c = CLUTCH_OPTIM_ADAMW_OPTIONS_INIT;
+  c.lr = value.lr;
+  c.beta1 = value.beta1;
+  c.beta2 = value.beta2;
+  c.eps = value.eps;
+  c.weight_decay = value.weight_decay;
+  c.amsgrad = value.amsgrad;
+  c.maximize = value.maximize;
+  c.precision = lend(lent, value.precision);
+  return lent.kept(c);
+}
+const clutch_optim_adagrad_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::AdagradOptions& value) {
+  clutch_optim_adagrad_options_t c = CLUTCH_OPTIM_ADAGRAD_OPTIONS_INIT;
+  c.lr = value.lr;
+  c.lr_decay = value.lr_decay;
+  c.weight_decay = value.weight_decay;
+  c.initial_accumulator_value = value.initial_accumulator_value;
+  c.eps = value.eps;
+  c.maximize = value.maximize;
+  c.precision = lend(lent, value.precision);
+  return lent.kept(c);
+}
+const clutch_optim_rmsprop_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const optim::RMSpropOptions& value) {
+  clutch_optim_rmsprop_options_t c = CLUTCH_OPTIM_RMSPROP_OPTIONS_INIT;
+  c.lr = value.lr;
+  c.alpha = value.alpha;
+  c.eps = value.eps;
+  c.weight_decay = value.weight_decay;
+  c.momentum = value.momentum;
+  c.centered = value.centered;
+  c.maximize = value.maximize;
+  c.precision = lend(lent, value.precision);
+  return lent.kept(c);
+}
+void tell(std::string& text, const Tensor& value) { text += fmt::format("{}{}", text.empty() ? "" : " ", value.defined() ? name(value.dtype()) : "none"); }
+/// Each dtype once, and none where a list has undefined tensors or is empty.
+void tell(std::string& text, TensorList list) {
+  std::vector<std::string> seen;
+  for (const Tensor& t : list) {
+    std::string one;
+    tell(one, t);
+    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one), tell(text, t);
+  }
+  if (list.empty()) tell(text, Tensor());
+}
+/// Each dtype.
+void tell_all(std::string& text, TensorList list) {
+  for (const Tensor& t : list) tell(text, t);
+}
+void tell(std::string& text, const sparse::SemiStructured& value) { text += fmt::format(" {}", value.empty() ? "none" : name(value.dtype())); }
+/// All of a function but the values of its params.
+void tell(std::string& text, const ExprFunction& value) { text += fmt::format(" {}", value.text()); }
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const AddcOptions& value) {
   text += fmt::format(" order {}", static_cast<int>(value.order));
 }
@@ -189,6 +383,96 @@ void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const CatOptions&
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const ReduceOptions& value) {
   if (value.keepdim) text += " keepdim";
   if (!is_empty(value.after)) text += " after";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const CopyOptions& value) {
+  text += fmt::format(" overflow {}", static_cast<int>(value.overflow));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const MapOptions& value) {
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const TopkOptions& value) {
+  if (value.largest) text += " largest";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const NonzeroStaticOptions& value) {
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const Groups& value) {
+  tell(text, value.offsets);
+  tell(text, value.order);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const GroupOptions& value) {
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const ScatterOptions& value) {
+  text += fmt::format(" reduce {}", static_cast<int>(value.reduce));
+  if (value.include_self) text += " include_self";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const IndexPutOptions& value) {
+  if (value.accumulate) text += " accumulate";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const SegmentOptions& value) {
+  text += fmt::format(" reduce {}", static_cast<int>(value.reduce));
+  if (value.initial.has_value()) text += " initial";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const sparse::Csr& value) {
+  tell(text, value.offsets);
+  tell(text, value.columns);
+  tell(text, value.values);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const sparse::SpmmOptions& value) {
+  text += fmt::format(" reduce {}", static_cast<int>(value.reduce));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const linalg::EighStatus& value) {
+  tell(text, value.info);
+  tell(text, value.sweeps);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const linalg::EighOptions& value) {
+  text += fmt::format(" uplo {}", static_cast<int>(value.uplo));
+  text += fmt::format(" driver {}", static_cast<int>(value.driver));
+  text += fmt::format(" phase {}", static_cast<int>(value.phase));
+  text += fmt::format(" accuracy {}", static_cast<int>(value.accuracy));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const UniformOptions& value) {
+  if (value.seed.has_value()) text += " seed";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const NormalOptions& value) {
+  if (value.seed.has_value()) text += " seed";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::Precision& value) {
+  text += fmt::format(" numerics {}", static_cast<int>(value.numerics));
+  text += fmt::format(" state {}", static_cast<int>(value.state));
+  if (value.master) text += " master";
+  text += fmt::format(" rounding {}", static_cast<int>(value.rounding));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::SGDOptions& value) {
+  if (value.nesterov) text += " nesterov";
+  if (value.maximize) text += " maximize";
+  tell(text, value.precision);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::StepOptions& value) {
+  tell(text, value.lr);
+  tell(text, value.grad_scale);
+  tell(text, value.found_inf);
+  tell(text, value.grad_factor);
+  if (value.max_norm.has_value()) text += " max_norm";
+  text += fmt::format(" norm_type {}", static_cast<int>(value.norm_type));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::AdamOptions& value) {
+  if (value.amsgrad) text += " amsgrad";
+  if (value.maximize) text += " maximize";
+  if (value.decoupled_weight_decay) text += " decoupled_weight_decay";
+  tell(text, value.precision);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::AdamWOptions& value) {
+  if (value.amsgrad) text += " amsgrad";
+  if (value.maximize) text += " maximize";
+  tell(text, value.precision);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::AdagradOptions& value) {
+  if (value.maximize) text += " maximize";
+  tell(text, value.precision);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::RMSpropOptions& value) {
+  if (value.centered) text += " centered";
+  if (value.maximize) text += " maximize";
+  tell(text, value.precision);
 }
 std::string tell_addcdiv_out(const void* const* a) {
   std::string text;
@@ -265,6 +549,209 @@ std::string tell_nn_softmax_out(const void* const* a) {
   tell(text, *static_cast<const Tensor*>(a[1]));
   return text;
 }
+std::string tell_copy_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const CopyOptions*>(a[2]));
+  return text;
+}
+std::string tell_map_out(const void* const* a) {
+  std::string text;
+  tell_all(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const ExprFunction*>(a[1]));
+  tell_all(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const MapOptions*>(a[3]));
+  return text;
+}
+std::string tell_prod_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const ReduceOptions*>(a[2]));
+  return text;
+}
+std::string tell_amin_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const ReduceOptions*>(a[2]));
+  return text;
+}
+std::string tell_amax_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const ReduceOptions*>(a[2]));
+  return text;
+}
+std::string tell_mean_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const ReduceOptions*>(a[2]));
+  return text;
+}
+std::string tell_nn_log_softmax_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  return text;
+}
+std::string tell_topk_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Sorted*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const TopkOptions*>(a[4]));
+  return text;
+}
+std::string tell_nonzero_static_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const NonzeroStaticOptions*>(a[3]));
+  return text;
+}
+std::string tell_group_by_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Groups*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const GroupOptions*>(a[3]));
+  return text;
+}
+std::string tell_gather_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  return text;
+}
+std::string tell_scatter_reduce_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const Tensor*>(a[4]));
+  tell(text, *static_cast<const ScatterOptions*>(a[5]));
+  return text;
+}
+std::string tell_index_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  return text;
+}
+std::string tell_index_put_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const IndexPutOptions*>(a[4]));
+  return text;
+}
+std::string tell_segment_reduce_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const SegmentOptions*>(a[3]));
+  return text;
+}
+std::string tell_sparse_spmm_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const sparse::Csr*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const sparse::SpmmOptions*>(a[3]));
+  return text;
+}
+std::string tell_sparse_matmul_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const sparse::SemiStructured*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const linalg::MatmulOptions*>(a[3]));
+  return text;
+}
+std::string tell_linalg_eigh_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const linalg::EighStatus*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const linalg::EighOptions*>(a[4]));
+  return text;
+}
+std::string tell_uniform_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const UniformOptions*>(a[1]));
+  return text;
+}
+std::string tell_normal_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const NormalOptions*>(a[1]));
+  return text;
+}
+std::string tell_optim_sgd_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const TensorList*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const optim::SGDOptions*>(a[4]));
+  tell(text, *static_cast<const optim::StepOptions*>(a[5]));
+  return text;
+}
+std::string tell_optim_adam_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const TensorList*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const TensorList*>(a[3]));
+  tell(text, *static_cast<const TensorList*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const optim::AdamOptions*>(a[6]));
+  tell(text, *static_cast<const optim::StepOptions*>(a[7]));
+  return text;
+}
+std::string tell_optim_adamw_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const TensorList*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const TensorList*>(a[3]));
+  tell(text, *static_cast<const TensorList*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const optim::AdamWOptions*>(a[6]));
+  tell(text, *static_cast<const optim::StepOptions*>(a[7]));
+  return text;
+}
+std::string tell_optim_adagrad_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const TensorList*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const optim::AdagradOptions*>(a[4]));
+  tell(text, *static_cast<const optim::StepOptions*>(a[5]));
+  return text;
+}
+std::string tell_optim_rmsprop_(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const TensorList*>(a[1]));
+  tell(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const TensorList*>(a[3]));
+  tell(text, *static_cast<const TensorList*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const optim::RMSpropOptions*>(a[6]));
+  tell(text, *static_cast<const optim::StepOptions*>(a[7]));
+  return text;
+}
 clutch_status_t call_addcdiv_out(void (*function)(void), const void* const* a) {
   Lent lent;
   return reinterpret_cast<decltype(&clutch_addcdiv_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const AddcOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
@@ -305,6 +792,106 @@ clutch_status_t call_nn_softmax_out(void (*function)(void), const void* const* a
   Lent lent;
   return reinterpret_cast<decltype(&clutch_nn_softmax_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const int*>(a[2]), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
 }
+clutch_status_t call_copy_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_copy_)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const CopyOptions*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_map_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_map_out)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.object<clutch_expr_function_t>(*static_cast<const ExprFunction*>(a[1])), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lend(lent, *static_cast<const MapOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_prod_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_prod_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const ReduceOptions*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_amin_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_amin_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const ReduceOptions*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_amax_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_amax_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const ReduceOptions*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_mean_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_mean_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const ReduceOptions*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_nn_log_softmax_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_log_softmax_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const int*>(a[2]), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_topk_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_topk_out)>(function)(lend(lent, *static_cast<const Sorted*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const std::int64_t*>(a[2]), *static_cast<const int*>(a[3]), lend(lent, *static_cast<const TopkOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_nonzero_static_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nonzero_static_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const std::int64_t*>(a[2]), lend(lent, *static_cast<const NonzeroStaticOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_group_by_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_group_by_out)>(function)(lend(lent, *static_cast<const Groups*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const std::int64_t*>(a[2]), lend(lent, *static_cast<const GroupOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_gather_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_gather_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const int*>(a[2]), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_scatter_reduce_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_scatter_reduce_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const int*>(a[2]), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lend(lent, *static_cast<const ScatterOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
+clutch_status_t call_index_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_index_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_index_put_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_index_put_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const IndexPutOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_segment_reduce_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_segment_reduce_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const SegmentOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_sparse_spmm_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_sparse_spmm_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lend(lent, *static_cast<const sparse::Csr*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const sparse::SpmmOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_sparse_matmul_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_sparse_matmul_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_sparse_semi_structured_t>(*static_cast<const sparse::SemiStructured*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const linalg::MatmulOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_linalg_eigh_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_linalg_eigh_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lend(lent, *static_cast<const linalg::EighStatus*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const linalg::EighOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_uniform_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_uniform_)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lend(lent, *static_cast<const UniformOptions*>(a[1])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[2])));
+}
+clutch_status_t call_normal_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_normal_)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lend(lent, *static_cast<const NormalOptions*>(a[1])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[2])));
+}
+clutch_status_t call_optim_sgd_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_optim_sgd_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const optim::SGDOptions*>(a[4])), lend(lent, *static_cast<const optim::StepOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
+clutch_status_t call_optim_adam_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_optim_adam_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.list(*static_cast<const TensorList*>(a[3])), static_cast<const TensorList*>(a[3])->size(), lent.list(*static_cast<const TensorList*>(a[4])), static_cast<const TensorList*>(a[4])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const optim::AdamOptions*>(a[6])), lend(lent, *static_cast<const optim::StepOptions*>(a[7])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[8])));
+}
+clutch_status_t call_optim_adamw_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_optim_adamw_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.list(*static_cast<const TensorList*>(a[3])), static_cast<const TensorList*>(a[3])->size(), lent.list(*static_cast<const TensorList*>(a[4])), static_cast<const TensorList*>(a[4])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const optim::AdamWOptions*>(a[6])), lend(lent, *static_cast<const optim::StepOptions*>(a[7])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[8])));
+}
+clutch_status_t call_optim_adagrad_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_optim_adagrad_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const optim::AdagradOptions*>(a[4])), lend(lent, *static_cast<const optim::StepOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
+clutch_status_t call_optim_rmsprop_(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_optim_rmsprop_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.list(*static_cast<const TensorList*>(a[3])), static_cast<const TensorList*>(a[3])->size(), lent.list(*static_cast<const TensorList*>(a[4])), static_cast<const TensorList*>(a[4])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const optim::RMSpropOptions*>(a[6])), lend(lent, *static_cast<const optim::StepOptions*>(a[7])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[8])));
+}
 
 }  // namespace
 
@@ -320,6 +907,31 @@ std::span<const PluginCall> plugin_calls() {
       {"cat_out", "cat", call_cat_out, tell_cat_out},
       {"sum_out", "sum", call_sum_out, tell_sum_out},
       {"nn_softmax_out", "nn::softmax", call_nn_softmax_out, tell_nn_softmax_out},
+      {"copy_", "copy_", call_copy_, tell_copy_},
+      {"map_out", "map", call_map_out, tell_map_out},
+      {"prod_out", "prod", call_prod_out, tell_prod_out},
+      {"amin_out", "amin", call_amin_out, tell_amin_out},
+      {"amax_out", "amax", call_amax_out, tell_amax_out},
+      {"mean_out", "mean", call_mean_out, tell_mean_out},
+      {"nn_log_softmax_out", "nn::log_softmax", call_nn_log_softmax_out, tell_nn_log_softmax_out},
+      {"topk_out", "topk", call_topk_out, tell_topk_out},
+      {"nonzero_static_out", "nonzero_static", call_nonzero_static_out, tell_nonzero_static_out},
+      {"group_by_out", "group_by", call_group_by_out, tell_group_by_out},
+      {"gather_out", "gather", call_gather_out, tell_gather_out},
+      {"scatter_reduce_out", "scatter_reduce", call_scatter_reduce_out, tell_scatter_reduce_out},
+      {"index_out", "index", call_index_out, tell_index_out},
+      {"index_put_out", "index_put", call_index_put_out, tell_index_put_out},
+      {"segment_reduce_out", "segment_reduce", call_segment_reduce_out, tell_segment_reduce_out},
+      {"sparse_spmm_out", "sparse::spmm", call_sparse_spmm_out, tell_sparse_spmm_out},
+      {"sparse_matmul_out", "sparse::matmul", call_sparse_matmul_out, tell_sparse_matmul_out},
+      {"linalg_eigh_out", "linalg::eigh", call_linalg_eigh_out, tell_linalg_eigh_out},
+      {"uniform_", "uniform_", call_uniform_, tell_uniform_},
+      {"normal_", "normal_", call_normal_, tell_normal_},
+      {"optim_sgd_", "optim::sgd_", call_optim_sgd_, tell_optim_sgd_},
+      {"optim_adam_", "optim::adam_", call_optim_adam_, tell_optim_adam_},
+      {"optim_adamw_", "optim::adamw_", call_optim_adamw_, tell_optim_adamw_},
+      {"optim_adagrad_", "optim::adagrad_", call_optim_adagrad_, tell_optim_adagrad_},
+      {"optim_rmsprop_", "optim::rmsprop_", call_optim_rmsprop_, tell_optim_rmsprop_},
   };
   return kCalls;
 }

@@ -3,6 +3,7 @@
 
 #include "copy/args.h"
 #include "encode/meaning.hpp"
+#include "encode/plugin_ops.hpp"
 #include "expr/node.hpp"
 #include "ops/copy_plan.hpp"
 #include "ops/map_plan.hpp"
@@ -144,6 +145,7 @@ bool transpose(ElementwiseShape<2>& shape) {
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
   check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
+  if (by_plugin("copy_", options.implementation, {&to, &from, &options, &stream}, stream)) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   // Where an item is a core, a cast of elements in another order takes many times as long as a transposing copy and a cast.
   constexpr std::int64_t kWorthCopies = 4096;

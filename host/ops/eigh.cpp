@@ -4,6 +4,7 @@
 #include <clutch/ops/fill.hpp>
 
 #include "eigh/args.h"
+#include "encode/plugin_ops.hpp"
 #include "ops/eigh_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/quirks.hpp"
@@ -414,6 +415,13 @@ struct Shapes {
   explicit Shapes(const Checked& c) : w(with(c.outer, {c.pairs})), v(with(c.outer, {c.n, c.pairs})), info(c.outer) {}
 };
 
+/// Eigenpairs by a plugin. False if none takes them.
+bool solved_by_plugin(const Tensor& w, const Tensor& v, const linalg::EighStatus& status, const Tensor& a, const Checked& c, const EighOptions& options,
+                      const Stream& stream) {
+  if (c.batch == 0 || c.n == 0 || c.pairs == 0 || options.driver != EighDriver::automatic) return false;
+  return by_plugin("linalg::eigh", {}, {&w, &v, &status, &a, &options, &stream}, stream);
+}
+
 linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& options, const Stream& given, const char* op) {
   Checked c = validate(a, options, op);
   Stream stream = resolve_stream(given, *c.runtime, op);
@@ -423,6 +431,7 @@ linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& optio
   result.w = made(shapes.w, eigh_real_of(a.dtype()));
   if (vectors) result.v = made(with(c.outer, {c.pairs, c.n}), a.dtype()).mT();
   result.status = {made(shapes.info, DType::i32), made(shapes.info, DType::i32)};
+  if (vectors && solved_by_plugin(result.w, result.v, result.status, a, c, options, stream)) return result;
   run(result.w, result.v, result.status.info, result.status.sweeps, a, c, options, stream, op);
   return result;
 }
@@ -446,7 +455,9 @@ void solve_into(const Tensor& w, const Tensor* v, const linalg::EighStatus& stat
     check_apart(*results[i].second, a, op);
     for (std::size_t j = 0; j < i; ++j) check_apart(*results[i].second, *results[j].second, op);
   }
-  run(w, v ? *v : Tensor(), info, sweeps, a, c, options, resolve_stream(given, *c.runtime, op), op);
+  const Stream stream = resolve_stream(given, *c.runtime, op);
+  if (v && solved_by_plugin(w, *v, status, a, c, options, stream)) return;
+  run(w, v ? *v : Tensor(), info, sweeps, a, c, options, stream, op);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <clutch/ops/group.hpp>
 
 #include "encode/args.hpp"
+#include "encode/plugin_ops.hpp"
 #include "group/args.h"
 #include "ops/group_plan.hpp"
 #include "ops/out_form.hpp"
@@ -106,6 +107,11 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
   Tensor index = given.contiguous(stream);
   const bool wide_result = n > INT32_MAX, wide = wide_result || the_settings().index64.on();
   TensorOptions ids{.dtype = wide ? DType::i64 : DType::i32, .device = stream.device()};
+  if (has_plugin_implementations(kOp) && n > 0) {
+    const TensorOptions stored{.dtype = wide_result ? DType::i64 : DType::i32, .device = stream.device()};
+    const Groups made{empty({groups + 1}, stored, stream), empty({n}, stored, stream)};
+    if (by_plugin(kOp, options.implementation, {&made, &given, &groups, &options, &stream}, stream)) return made;
+  }
   Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
   const Plans plans(runtime, wide, options.implementation);
   Encoder encoder(stream, kOp);

@@ -5,6 +5,7 @@
 #include <clutch/ops/sort.hpp>
 
 #include "encode/args.hpp"
+#include "encode/plugin_ops.hpp"
 #include "index/args.h"
 #include "ops/index_plan.hpp"
 #include "ops/out_form.hpp"
@@ -217,6 +218,15 @@ class IndexWalk {
   IndexArgs args_{};
 };
 
+/// Stores values into self by a plugin. False if none takes them, or if indices share memory with self.
+bool put_by_plugin(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate, const Stream& stream) {
+  if (!has_plugin_implementations("index_put")) return false;
+  for (const Tensor& t : indices)
+    if (t.defined() && may_overlap(t, self)) return false;
+  const IndexPutOptions options{.accumulate = accumulate};
+  return by_plugin("index_put", {}, {&self, &self, &indices, &values, &options, &stream}, stream);
+}
+
 /// Stores values into self.
 void put(Runtime& runtime, const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate, const Stream& stream) {
   IndexWalk walk(runtime, self, indices, stream);
@@ -230,6 +240,7 @@ void put(Runtime& runtime, const Tensor& self, std::span<const Tensor> indices, 
   if (walk.elements == 0) return;
   Tensor all = values.expand(walk.sizes).contiguous(stream);
   if (may_overlap(all, self)) all = all.clone(stream);
+  if (put_by_plugin(self, indices, all, accumulate, stream)) return;
   const Tensor target = walk.joins() ? walk.view : walk.view.clone(stream);
   const Tensor places = walk.places_in(target);
   // One place is in order as it is.
@@ -257,6 +268,7 @@ Tensor index(const Tensor& x, std::span<const Tensor> indices, const Stream& giv
   detail::IndexWalk walk(runtime, x, indices, stream);
   Tensor out = empty(walk.sizes, {.dtype = x.dtype(), .device = stream.device()}, stream);
   if (walk.elements == 0) return out;
+  if (detail::by_plugin("index", {}, {&out, &x, &indices, &stream}, stream)) return out;
   const Tensor source = walk.joins() ? walk.view : walk.view.contiguous(stream), places = walk.places_in(source);
   Encoder encoder(stream, detail::kOp);
   encoder.output(out).input(source).input(places);

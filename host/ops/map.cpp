@@ -4,6 +4,7 @@
 
 #include "encode/generator.hpp"
 #include "encode/meaning.hpp"
+#include "encode/plugin_ops.hpp"
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
 #include "random/args.h"
@@ -252,6 +253,20 @@ std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& f, std::spa
   return meaning;
 }
 
+namespace {
+
+/// Computes a function of tensors alone by a plugin, which gets it with its params. False if none takes it.
+bool mapped_by_plugin(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params, const Checked& c,
+                      const MapOptions& options, const Stream& stream) {
+  if (!has_plugin_implementations("map") || f.captured_count() > 0 || numel(c.sizes) == 0) return false;
+  for (const ExprStep& s : f.body()->steps)
+    if (is_random(s.op)) return false;
+  const ExprFunction given = params.empty() ? f : f.with_params(params);
+  return by_plugin("map", options.implementation, {&outputs, &given, &inputs, &options, &stream}, stream);
+}
+
+}  // namespace
+
 std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction& function, std::span<const Tensor> inputs, std::span<const double> params,
                                const MapOptions& options, const Stream& given_stream) {
   const ExprFunction f = with_default_generator(function, given, inputs, given_stream);
@@ -265,6 +280,7 @@ std::vector<Tensor> map_traced(std::span<const Tensor> given, const ExprFunction
     compute_dtype(dtype, "map");
     outputs.push_back(empty(c.sizes, {.dtype = dtype, .device = stream.device()}, stream));
   }
+  if (mapped_by_plugin(outputs, f, inputs, params, c, options, stream)) return outputs;
   run(outputs, f, inputs, params, c, options, stream);
   if (const std::int64_t n = numel(c.sizes); n > 0) advance_generators(*f.body(), static_cast<std::uint64_t>(n), *c.runtime, stream);
   return outputs;

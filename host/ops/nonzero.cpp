@@ -7,6 +7,7 @@
 #include <clutch/ops/sort.hpp>
 
 #include "encode/args.hpp"
+#include "encode/plugin_ops.hpp"
 #include "nonzero/args.h"
 #include "ops/nonzero_plan.hpp"
 #include "ops/out_form.hpp"
@@ -209,6 +210,7 @@ Tensor nonzero_static(const Tensor& x, std::int64_t size, const NonzeroStaticOpt
   if (size < 0) throw Error(ErrorCode::invalid_argument, detail::kOp, fmt::format("size must not be negative, got {}", size));
   const Stream stream = detail::resolve_stream(given, runtime, detail::kOp);
   Tensor out = empty({size, x.rank()}, detail::ids(stream), stream);
+  if (out.numel() > 0 && x.numel() > 0 && detail::by_plugin("nonzero_static", options.implementation, {&out, &x, &size, &options, &stream}, stream)) return out;
   if (out.numel() > 0) fill_(out, static_cast<double>(options.fill_value), {}, stream);
   detail::Search search(runtime, x.contiguous(stream), false, options.implementation, stream);
   if (out.numel() > 0) search.place(out, x.sizes(), {}, {}, {}, {}, size);

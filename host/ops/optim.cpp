@@ -429,7 +429,7 @@ void check_steps(const OptimSteps& steps, std::size_t params, const char* op) {
 }  // namespace
 
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
-                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& given) {
+                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& given, const StepByPlugin& by_plugin) {
   std::vector<const Tensor*> all;
   for (const Tensor& t : steps.tensors) all.push_back(&t);
   if (hyper.precision.master || hyper.precision.rounding == optim::Rounding::kahan)
@@ -475,6 +475,7 @@ void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, s
   memory.set_count(grads.size());
   check_optim_gradients(g, grads, memory);
   check_step_memory(memory, options, steps.tensors, hyper.op);
+  if (steps.together && by_plugin && by_plugin(steps.tensors[0], stream)) return;
   step_optim_group(g, grads, options, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <clutch/ops/random.hpp>
 
 #include "encode/generator.hpp"
+#include "encode/plugin_ops.hpp"
 #include "ops/random_plan.hpp"
 #include "random/args.h"
 #include "runtime/op_name.hpp"
@@ -96,10 +97,13 @@ void draw(const Tensor& out, Runtime& runtime, const Arguments& a, const Stream&
   generator.impl()->advance(random_blocks(n, out.dtype() == DType::f64), stream, a.name);
 }
 
-void fill(const Tensor& self, const Arguments& a, const Stream& given) {
+/// `options` are those of the op, which a plugin gets where the numbers are those of a seed: a generator's state is the library's.
+template <class Options>
+void fill(const Tensor& self, const Arguments& a, const Options& options, const Stream& given) {
   Runtime& runtime = validate(self, a);
   Stream stream = resolve_stream(given, runtime, a.name);
   if (self.numel() == 0) return;
+  if (a.seed && by_plugin(a.name, {}, {&self, &options, &stream}, stream)) return;
   const bool direct = self.is_contiguous();
   const Tensor dense = direct ? self : empty(self.sizes(), {.dtype = self.dtype(), .device = stream.device()}, stream);
   draw(dense, runtime, a, stream);
@@ -120,12 +124,12 @@ Tensor numbers_of(const Tensor& made) { return is_complex(made.dtype()) ? view_a
 
 void uniform_(const Tensor& self, const UniformOptions& o, const Stream& stream) {
   detail::OpName named("uniform_");
-  detail::fill(self, {"uniform_", false, o.high - o.low, o.low, o.seed, o.generator}, stream);
+  detail::fill(self, {"uniform_", false, o.high - o.low, o.low, o.seed, o.generator}, o, stream);
 }
 
 void normal_(const Tensor& self, const NormalOptions& o, const Stream& stream) {
   detail::OpName named("normal_");
-  detail::fill(self, {"normal_", true, o.stddev, o.mean, o.seed, o.generator}, stream);
+  detail::fill(self, {"normal_", true, o.stddev, o.mean, o.seed, o.generator}, o, stream);
 }
 
 Tensor rand(const Dims& sizes, const RandomOptions& o, const Stream& stream) {

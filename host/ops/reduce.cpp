@@ -388,12 +388,24 @@ ExprFunction last_step(const Reduction& r, const ExprFunction& after) {
   return compose(after, divided);
 }
 
+/// The name of a reduction of one tensor's own elements, which plugins may implement; empty for others.
+std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<const Tensor> given) {
+  if (given.size() != 1 || f.body() != identity(f.input_dtype(0)).body()) return {};
+  switch (r.op) {
+    case Reduce::sum: return "sum";
+    case Reduce::prod: return "prod";
+    case Reduce::amin: return "amin";
+    case Reduce::amax: return "amax";
+    case Reduce::mean: return "mean";
+    default: return {};
+  }
+}
+
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
-  // sum() itself, which plugins may implement.
-  const bool is_sum = r.op == Reduce::sum && given.size() == 1 && f.body() == identity(f.input_dtype(0)).body();
-  check_implementation(options.implementation, is_sum ? "sum" : "reduce", kImplementations);
+  const std::string_view named = name_of(r, f, given);
+  check_implementation(options.implementation, named.empty() ? "reduce" : named, kImplementations);
   if (r.n == 0) return;
-  if (is_sum && r.m > 0 && by_plugin("sum", options.implementation, {&out, given.data(), &options, &stream}, stream)) return;
+  if (!named.empty() && r.m > 0 && by_plugin(named, options.implementation, {&out, given.data(), &options, &stream}, stream)) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
   Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};

@@ -8,6 +8,7 @@
 
 #include "encode/args.hpp"
 #include "encode/cost.hpp"
+#include "encode/plugin_ops.hpp"
 #include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
 #include "ops/segment_plan.hpp"
@@ -254,6 +255,7 @@ void by_panels(const Tensor& out, int dim, const Tensor& index, const Tensor& sr
 
 void run(const Tensor& out, int dim, const Tensor& index, const Tensor& given, Runtime& runtime, const ScatterOptions& options, const Stream& stream) {
   if (index.numel() == 0 || out.numel() == 0) return;
+  if (by_plugin("scatter_reduce", options.implementation, {&out, &out, &dim, &index, &given, &options, &stream}, stream)) return;
   Tensor src = cut_to(given, index.sizes());
   // Rows of few elements make few lines, which would keep few items busy.
   constexpr std::int64_t kLongLine = 4096;
@@ -339,6 +341,10 @@ Tensor gathered(const Tensor* out, const Tensor& x, int dim, const Tensor& index
     if (!out) return full(index.sizes(), none, stored, stream);
     fill_(*out, none, {}, stream);
     return *out;
+  }
+  if (op == std::string_view("gather") && has_plugin_implementations(op)) {
+    const Tensor made = out ? *out : empty(index.sizes(), stored, stream);
+    if (by_plugin(op, {}, {&made, &x, &d, &index, &stream}, stream)) return made;
   }
   if (names_rows(x, d, index)) {
     const Tensor rows = x.transpose(0, d), of_rows = row_index(index, d);

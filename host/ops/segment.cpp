@@ -5,6 +5,7 @@
 
 #include "encode/args.hpp"
 #include "encode/cost.hpp"
+#include "encode/plugin_ops.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -345,17 +346,22 @@ Segments with_initial(Segments s, const Dims& sizes, const Stream& stream) {
   return s;
 }
 
-Tensor made(const Segments& s, const SegmentOptions& options, const Stream& given) {
+/// `by_plugin` gets a result that has elements and its stream, and returns whether a plugin has computed it.
+template <class ByPlugin>
+Tensor made(const Segments& s, const SegmentOptions& options, const Stream& given, const ByPlugin& by_plugin) {
   Runtime& runtime = validate(s, nullptr);
   Stream stream = resolve_stream(given, runtime, s.op);
   Dims sizes = s.data.sizes();
   sizes[0] = s.offsets.numel() - 1;
   Tensor out = empty(sizes, {.dtype = s.data.dtype(), .device = stream.device()}, stream);
+  if (out.numel() > 0 && by_plugin(out, stream)) return out;
   segment_into(out, with_initial(s, sizes, stream), options, stream);
   return out;
 }
-void into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& given) {
+template <class ByPlugin>
+void into(const Tensor& out, const Segments& s, const SegmentOptions& options, const Stream& given, const ByPlugin& by_plugin) {
   Stream stream = resolve_stream(given, validate(s, &out), s.op);
+  if (out.numel() > 0 && by_plugin(out, stream)) return;
   segment_into(out, with_initial(s, out.sizes(), stream), options, stream);
 }
 
@@ -376,26 +382,35 @@ Segments product_of(const sparse::Csr& a, const Tensor& b, const sparse::SpmmOpt
   return {.op = "spmm", .data = b, .offsets = a.offsets, .columns = a.columns, .values = a.values, .data_rows = a.width};
 }
 
+auto segments_by_plugin(const Tensor& data, const Tensor& offsets, const SegmentOptions& options) {
+  return [&](const Tensor& out, const Stream& on) { return by_plugin("segment_reduce", options.implementation, {&out, &data, &offsets, &options, &on}, on); };
+}
+auto product_by_plugin(const sparse::Csr& a, const Tensor& b, const sparse::SpmmOptions& options) {
+  return [&](const Tensor& out, const Stream& on) { return by_plugin("sparse::spmm", options.implementation, {&out, &a, &b, &options, &on}, on); };
+}
+
 }  // namespace
 }  // namespace detail
 
 Tensor segment_reduce(const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
   detail::OpName named("segment_reduce");
-  return detail::made(detail::segments_of(data, offsets, options), options, stream);
+  return detail::made(detail::segments_of(data, offsets, options), options, stream, detail::segments_by_plugin(data, offsets, options));
 }
 void segment_reduce_out(const Tensor& out, const Tensor& data, const Tensor& offsets, const SegmentOptions& options, const Stream& stream) {
   detail::OpName named("segment_reduce_out");
-  detail::into(out, detail::segments_of(data, offsets, options), options, stream);
+  detail::into(out, detail::segments_of(data, offsets, options), options, stream, detail::segments_by_plugin(data, offsets, options));
 }
 
 namespace sparse {
 Tensor spmm(const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& stream) {
   detail::OpName named("sparse::spmm");
-  return detail::made(detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream);
+  return detail::made(detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream,
+                      detail::product_by_plugin(a, b, options));
 }
 void spmm_out(const Tensor& out, const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& stream) {
   detail::OpName named("sparse::spmm_out");
-  detail::into(out, detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream);
+  detail::into(out, detail::product_of(a, b, options), {.reduce = options.reduce, .implementation = options.implementation}, stream,
+               detail::product_by_plugin(a, b, options));
 }
 }  // namespace sparse
 

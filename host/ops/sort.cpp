@@ -270,6 +270,16 @@ Sorted plugin_sorted(const Tensor& x, int dim, const TensorOptions& on, const So
   return by_plugin(kOp, options.implementation, {&result, &x, &dim, &options, &stream}, stream) ? result : Sorted{};
 }
 
+/// The same of topk().
+Sorted plugin_kept(const Tensor& x, std::int64_t k, const Checked& c, const TopkOptions& options, const Stream& stream) {
+  if (!has_plugin_implementations("topk") || x.numel() == 0 || k == 0 || x.rank() == 0) return {};
+  Dims sizes = x.sizes();
+  sizes[c.dim] = k;
+  const Sorted result{empty(sizes, {.dtype = x.dtype(), .device = stream.device()}, stream),
+                      empty(sizes, {.dtype = DType::i64, .device = stream.device()}, stream)};
+  return by_plugin("topk", options.implementation, {&result, &x, &k, &c.dim, &options, &stream}, stream) ? result : Sorted{};
+}
+
 /// The first `keep` entries of all sorted lines.
 Sorted sorted_lines(const Tensor& x, const Checked& c, const Request& request, const Stream& stream) {
   check_implementation(request.implementation, kOp, kImplementations);
@@ -327,7 +337,10 @@ void argsort_out(const Tensor& out, const Tensor& x, int dim, const SortOptions&
 Sorted topk(const Tensor& x, std::int64_t k, int dim, const TopkOptions& options, const Stream& given) {
   detail::OpName named("topk");
   const detail::Request request{.dim = dim, .keep = k, .descending = options.largest, .implementation = options.implementation};
-  return detail::sorted(x, request, given);
+  const detail::Checked c = detail::validate(x, request);
+  const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
+  if (const Sorted kept = detail::plugin_kept(x, k, c, options, stream); kept.values.defined()) return kept;
+  return detail::sorted_lines(x, c, request, stream);
 }
 void topk_out(const Sorted& out, const Tensor& x, std::int64_t k, int dim, const TopkOptions& options, const Stream& stream) {
   detail::OpName named("topk_out");

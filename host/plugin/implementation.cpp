@@ -4,6 +4,7 @@
 #include <clutch/device.hpp>
 #include <clutch/error.hpp>
 
+#include "plugin/problems.hpp"
 #include "plugin/proofs.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/recorder.hpp"
@@ -37,9 +38,14 @@ class ByFunction : public PluginImplementation {
   std::string call_of(std::span<const void* const> arguments) const override { return call_.tell(arguments.data()); }
 
   std::string refusal(const Device& device, std::span<const void* const> arguments) const override {
-    const Proof& proof = proof_on(device);
+    std::lock_guard lock(mutex_);
+    Proof& proof = proof_on(device);
     if (!proof.wrong.empty()) return proof.wrong;
     const std::string call = call_of(arguments);
+    if (has_functions(op) && !proof.calls.contains(call) && !proof.refused.contains(call)) {
+      run_proof(device, proof, [&] { prove_call(*this, device, arguments, proof); });
+      if (!proof.wrong.empty()) return proof.wrong;
+    }
     return proof.calls.contains(call) ? std::string() : fmt::format("dtypes and options must be those of a problem that it took in its proof, got {}", call);
   }
 
@@ -53,28 +59,31 @@ class ByFunction : public PluginImplementation {
 
  private:
   /// What its proof found, which is made at the first call.
-  const Proof& proof_on(const Device& device) const {
-    std::lock_guard lock(mutex_);
+  Proof& proof_on(const Device& device) const {
     const auto known = proofs_.find(device.index());
     if (known != proofs_.end()) return known->second;
+    Proof proof;
+    run_proof(device, proof, [&] { proof = prove(*this, device); });
+    return proofs_.emplace(device.index(), std::move(proof)).first->second;
+  }
+  template <class Make>
+  void run_proof(const Device& device, Proof& proof, const Make& make) const {
     // A proof waits for results of its own; a recording that goes on has nothing to do with it.
     const RecordingExempt exempt;
     const Aside aside;
-    Proof proof;
     try {
-      proof = prove(*this, device);
+      make();
     } catch (const Error& error) {
       proof.wrong = fmt::format("its proof ended with {}: {}", clutch::name(error.code()), error.what());
     }
     if (!proof.wrong.empty())
       log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), proof.wrong));
-    return proofs_.emplace(device.index(), std::move(proof)).first->second;
   }
 
   const capi::PluginCall& call_;
   void (*function_)(void);
   mutable std::mutex mutex_;
-  mutable std::map<int, Proof> proofs_;  // by device; what is in it stays as it is
+  mutable std::map<int, Proof> proofs_;  // by device
 };
 
 }  // namespace

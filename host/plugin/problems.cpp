@@ -12,6 +12,8 @@
 #include <clutch/ops/reduce.hpp>
 #include <clutch/ops/sort.hpp>
 
+#include "plugin/op_problems.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,7 +126,14 @@ void cat_problems(PluginProblems& problems) {
   add({problems.random(DType::f16, {40}), problems.random(DType::f32, {60})}, 0, DType::f32, false);
 }
 
-void sum_problems(PluginProblems& problems) {
+/// A reduction's two forms.
+struct Reducing {
+  Tensor (*made)(const Tensor& x, const ReduceOptions& options, const Stream& stream);
+  void (*into)(const Tensor& out, const Tensor& x, const ReduceOptions& options, const Stream& stream);
+  bool of_bool = true;  ///< extremes of bool are any() and all()
+};
+
+void reduce_problems(PluginProblems& problems, const Reducing& by_name) {
   auto add = [&](const Tensor& x, DType out, const Dims& dims, bool keepdim, bool gaps) {
     ReduceOptions options{.dims = dims, .keepdim = keepdim};
     PluginProblem one{.name = fmt::format("{} {} to {} over {}{}{}", name(x.dtype()), to_string(x.sizes()), name(out), to_string(dims), keepdim ? ", kept" : "",
@@ -140,15 +149,16 @@ void sum_problems(PluginProblems& problems) {
     one.run = [=](std::span<const Tensor> to, const std::string& implementation, const Stream& stream) {
       ReduceOptions by = options;
       by.implementation = implementation;
-      sum_out(to[0], x, by, stream);
+      by_name.into(to[0], x, by, stream);
     };
     problems.add(std::move(one));
   };
   const ReduceOptions lines{.dims = {1}};
-  for (const DType dtype : problems.dtypes([&](const Tensor& x) { sum(x.reshape({0, 1}), lines, problems.stream()); })) {
+  for (const DType dtype : problems.dtypes([&](const Tensor& x) { by_name.made(x.reshape({0, 1}), lines, problems.stream()); })) {
+    if (dtype == DType::boolean && !by_name.of_bool) continue;
     auto random = [&](const Dims& sizes) { return problems.random(dtype, sizes); };
-    const DType usual = sum(problems.none(dtype, {0, 1}), lines, problems.stream()).dtype();
-    for (const DType out : problems.dtypes([&](const Tensor& to) { sum_out(to, problems.none(dtype, {0, 1}), lines, problems.stream()); }))
+    const DType usual = by_name.made(problems.none(dtype, {0, 1}), lines, problems.stream()).dtype();
+    for (const DType out : problems.dtypes([&](const Tensor& to) { by_name.into(to, problems.none(dtype, {0, 1}), lines, problems.stream()); }))
       for (const bool keepdim : {false, true}) {
         add(random({9, 300}), out, {1}, keepdim, false);
         if (out != usual) continue;
@@ -268,21 +278,24 @@ PluginProblem::Bound store_bound(DType dtype) {
   }
 }
 
-void softmax_problems(PluginProblems& problems) {
+void softmax_problems(PluginProblems& problems, bool logs) {
+  const auto out_form = logs ? nn::log_softmax_out : nn::softmax_out;
   const bool fp64 = problems.stream().device().traits().fp64;
   const DType widest = fp64 ? DType::f64 : DType::f32;
   /// `range`: how far elements of a row are from its largest one, at most.
   auto problem = [&](const Tensor& x, DType out, int dim, double range) {
     PluginProblem one{
         .name = fmt::format("{} to {} {} along {}", name(x.dtype()), name(out), to_string(x.sizes()), dim), .inputs = {x}, .outputs = {{out, x.sizes()}}};
-    one.run = [=](std::span<const Tensor> to, const std::string&, const Stream& stream) { nn::softmax_out(to[0], x, dim, stream); };
-    one.exact = [=](std::span<const Tensor> to, const Stream& stream) { nn::softmax_out(to[0], x.to(widest, {}, stream), dim, stream); };
+    one.run = [=](std::span<const Tensor> to, const std::string&, const Stream& stream) { out_form(to[0], x, dim, stream); };
+    one.exact = [=](std::span<const Tensor> to, const Stream& stream) { out_form(to[0], x.to(widest, {}, stream), dim, stream); };
     one.widest = widest;
     // The contract's, and the store's rounding; without fp64 the own result may be as far off.
     const double eps = x.dtype() == DType::f64 ? 0x1p-53 : 0x1p-24;
     one.bounds = {store_bound(out)};
-    one.bounds[0].relative += (range + 46) * (fp64 && x.dtype() != DType::f64 ? 1 : 2) * eps;
+    // Of a logarithm the error of the sum is absolute.
+    (logs ? one.bounds[0].absolute : one.bounds[0].relative) += (range + 46) * (fp64 && x.dtype() != DType::f64 ? 1 : 2) * eps;
     if (out == DType::f32 && x.dtype() == DType::f64) one.bounds[0].relative += 0x1p-24;
+    if (logs) one.bounds[0].relative += 4 * eps;
     one.bounds[0].absolute += 0x1p-126;  // what flushing takes
     return one;
   };
@@ -297,7 +310,7 @@ void softmax_problems(PluginProblems& problems) {
     one.name += " in place";
     one.run = [=](std::span<const Tensor> to, const std::string&, const Stream& stream) {
       copy_(to[0], x, {}, stream);
-      nn::softmax_out(to[0], to[0], 1, stream);
+      out_form(to[0], to[0], 1, stream);
     };
     problems.add(std::move(one));
   };
@@ -306,7 +319,7 @@ void softmax_problems(PluginProblems& problems) {
   for (const DType dtype : problems.dtypes([&](const Tensor& x) { nn::softmax(x, 0, problems.stream()); })) {
     auto random = [&](const Dims& sizes) { return problems.random(dtype, sizes); };
     in_place(random({7, 90}));
-    for (const DType out : problems.dtypes([&](const Tensor& to) { nn::softmax_out(to, problems.none(dtype), 0, problems.stream()); })) {
+    for (const DType out : problems.dtypes([&](const Tensor& to) { out_form(to, problems.none(dtype), 0, problems.stream()); })) {
       if (!is_floating(out)) continue;  // integers of numbers below 1
       add(random({3, 700}), out, 1, false, 12);
       add(random({700, 6}), out, 0, true, 12);
@@ -419,8 +432,40 @@ void add_problems(PluginProblems& problems, std::string_view op) {
   if (op == "attention::flex") flex_problems(problems);
   if (op == "fill_") fill_problems(problems);
   if (op == "cat") cat_problems(problems);
-  if (op == "sum") sum_problems(problems);
-  if (op == "nn::softmax") softmax_problems(problems);
+  if (op == "sum") reduce_problems(problems, {sum, sum_out});
+  if (op == "prod") reduce_problems(problems, {prod, prod_out});
+  if (op == "amin") reduce_problems(problems, {amin, amin_out, false});
+  if (op == "amax") reduce_problems(problems, {amax, amax_out, false});
+  if (op == "mean") reduce_problems(problems, {mean, mean_out});
+  if (op == "nn::softmax") softmax_problems(problems, false);
+  if (op == "nn::log_softmax") softmax_problems(problems, true);
+  if (op == "copy_") copy_problems(problems);
+  if (op == "map") map_problems(problems);
+  if (op == "topk") topk_problems(problems);
+  if (op == "nonzero_static") nonzero_problems(problems);
+  if (op == "group_by") group_problems(problems);
+  if (op == "gather") gather_problems(problems);
+  if (op == "scatter_reduce") scatter_problems(problems);
+  if (op == "index") index_problems(problems);
+  if (op == "index_put") index_put_problems(problems);
+  if (op == "segment_reduce") segment_problems(problems);
+  if (op == "sparse::spmm") spmm_problems(problems);
+  if (op == "sparse::matmul") sparse_matmul_problems(problems);
+  if (op == "linalg::eigh") eigh_problems(problems);
+  if (op == "uniform_") draw_problems(problems, false);
+  if (op == "normal_") draw_problems(problems, true);
+  if (op.starts_with("optim::")) optim_problems(problems, op);
+}
+
+bool has_functions(std::string_view op) { return op == "map"; }
+
+void add_problems_of_call(PluginProblems& problems, std::string_view /*op*/, std::span<const void* const> arguments) {
+  auto dtypes = [&](std::size_t i) {
+    std::vector<DType> all;
+    for (const Tensor& t : *static_cast<const std::span<const Tensor>*>(arguments[i])) all.push_back(t.dtype());
+    return all;
+  };
+  function_problems(problems, *static_cast<const ExprFunction*>(arguments[1]), dtypes(0), dtypes(2));
 }
 
 }}}  // namespace clutch::v0::detail

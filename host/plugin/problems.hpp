@@ -35,6 +35,8 @@ struct PluginProblem {
     double absolute = 0, relative = 0;
   };
   std::vector<Bound> bounds = {};  ///< of each output
+  /// Of ops whose results are not unique: what is wrong with the outputs, in place of a comparison.
+  std::function<std::string(std::span<const Tensor> out, const Stream& stream)> judge = {};
 };
 
 /// Problems on random numbers that differ in each process. The numbers are made on the host, so that a problem that is refused builds no program.
@@ -79,5 +81,9 @@ class PluginProblems {
 
 /// Adds the problems of an op: of all dtypes and options that it takes. None for an op that plugins may not implement.
 void add_problems(PluginProblems& problems, std::string_view op);
+/// Whether an op's calls have a traced function, each of which is proved by problems of its own.
+bool has_functions(std::string_view op);
+/// Adds those of a call of such an op, whose out form's C++ arguments are given by their addresses.
+void add_problems_of_call(PluginProblems& problems, std::string_view op, std::span<const void* const> arguments);
 
 }}}  // namespace clutch::v0::detail

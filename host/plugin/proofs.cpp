@@ -120,7 +120,9 @@ std::string compare(const PluginProblem& one, const PluginImplementation& implem
   for (const PluginOutput& output : one.outputs) wanted_views.push_back(wanted.emplace_back(output, stream).view);
   std::string wrong;
   try {
-    if (one.exact)
+    if (one.judge)
+      wrong = one.judge(got_views, stream);
+    else if (one.exact)
       wrong = out_of_bounds(one, got_views, stream);
     else
       one.run(wanted_views, {}, stream);
@@ -129,7 +131,7 @@ std::string compare(const PluginProblem& one, const PluginImplementation& implem
     if (error.code() == ErrorCode::not_supported) return {};
     throw;
   }
-  for (std::size_t k = 0; k < got.size() && !one.exact && wrong.empty(); ++k) wrong = difference(one, k, got_views[k], wanted_views[k], stream);
+  for (std::size_t k = 0; k < got.size() && !one.exact && !one.judge && wrong.empty(); ++k) wrong = difference(one, k, got_views[k], wanted_views[k], stream);
   if (wrong.empty()) calls.merge(taken);
   return wrong;
 }
@@ -147,8 +149,24 @@ Proof prove(const PluginImplementation& implementation, const Device& device) {
   Proof proof;
   for (const PluginProblem& one : problems.list)
     if (proof.wrong = compare(one, implementation, stream, proof.calls); !proof.wrong.empty()) return proof;
-  if (proof.calls.empty()) proof.wrong = fmt::format("one of the {} problems must be computed, got a refusal of each", problems.list.size());
+  // One may be made for a single function, which none of these problems has.
+  if (proof.calls.empty() && !has_functions(implementation.op))
+    proof.wrong = fmt::format("one of the {} problems must be computed, got a refusal of each", problems.list.size());
   return proof;
+}
+
+void prove_call(const PluginImplementation& implementation, const Device& device, std::span<const void* const> arguments, Proof& proof) {
+  const Stream stream(device);
+  PluginProblems problems(stream);
+  {
+    const WithoutPlugins own;
+    add_problems_of_call(problems, implementation.op, arguments);
+  }
+  std::set<std::string> taken;
+  for (const PluginProblem& one : problems.list)
+    if (proof.wrong = compare(one, implementation, stream, taken); !proof.wrong.empty()) return;
+  const std::string call = implementation.call_of(arguments);
+  (taken.contains(call) ? proof.calls : proof.refused).insert(call);
 }
 
 }}}  // namespace clutch::v0::detail

@@ -41,7 +41,9 @@ ProfileLog::~ProfileLog() {
     if (give_spare(chunk.get())) (void)chunk.release();
 }
 
-ProfileRecord& ProfileLog::append() {
+ProfileRecord& ProfileLog::append() { return *std::construct_at(next_place()); }
+
+ProfileRecord* ProfileLog::next_place() {
   // Chunks fill one after another; a full log overwrites the oldest.
   if (next_ / kChunk == chunks_.size()) {
     std::unique_ptr<RecordChunk> chunk(static_cast<RecordChunk*>(take_spare()));
@@ -49,14 +51,14 @@ ProfileRecord& ProfileLog::append() {
     chunks_.push_back(std::move(chunk));
   }
   static_assert(std::is_trivially_copyable_v<ProfileRecord> && std::is_trivially_destructible_v<ProfileRecord>);
-  ProfileRecord& record = *std::construct_at(&place(next_));
+  ProfileRecord* const record = &place(next_);
   next_ = next_ + 1 == capacity_ ? 0 : next_ + 1;
   ++written_;
   return record;
 }
 
 std::uint64_t ProfileLog::add(const ProfileRecord& record) {
-  append() = record;
+  std::construct_at(next_place(), record);
   return last();
 }
 

@@ -210,6 +210,8 @@ class ProfileLog {
   ProfileRecord& place(std::uint64_t at) const noexcept {
     return std::launder(reinterpret_cast<ProfileRecord*>(chunks_[at / kChunk]->bytes.data()))[at % kChunk];
   }
+  /// Where the next record is made, which counts as written.
+  ProfileRecord* next_place();
   /// False if the command is not done.
   bool read(Pending& pending);
 
@@ -280,6 +282,8 @@ class ProfiledCommand {
     if (begin_ != 0) [[unlikely]]
       note(stream, event, info);
   }
+  /// The same with an event that is the profile's alone: neither taken twice nor given back twice, which drivers lock for.
+  void enqueued_owned(const StreamImpl& stream, ClEvent event, const ProfiledInfo& info) const noexcept;
   /// A marker before commands that have no event of their own; null while nothing is recorded.
   ClEvent marker(StreamImpl& stream) const noexcept;
   void enqueued_behind(const StreamImpl& stream, ClEvent before, cl_event event, const ProfiledInfo& info) const noexcept;

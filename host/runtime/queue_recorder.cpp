@@ -24,6 +24,15 @@ Address used_address(const StreamRef& stream, const char* op, const Tensor& tens
   return {storage.mem(), storage.offset() + tensor.byte_offset()};
 }
 
+/// Tells the stream and a profiler that records of a command. Where the stream has not `asked` for its event, that is the profile's alone.
+void enqueued(const StreamRef& stream, const ProfiledCommand& profile, ClEvent event, const cl_event* asked, const char* op, const ProfiledInfo& info) {
+  if (asked)
+    profile.enqueued(*stream, event.get(), info);
+  else
+    profile.enqueued_owned(*stream, std::exchange(event, {}), info);
+  stream->submitted(std::move(event), op);
+}
+
 class QueueRecorder final : public Recorder {
  public:
   void operand(const StreamRef& stream, Launch& launch, const Tensor& tensor, Argument::Kind access, const char* name) override {
@@ -57,18 +66,18 @@ class QueueRecorder final : public Recorder {
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
+    cl_event* const asked = stream->event_of_next(event);
     const ProfiledCommand profile;
-    const cl_int status = clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr,
-                                                 profile ? &event : stream->event_of_next(event));
+    const cl_int status =
+        clEnqueueNDRangeKernel(stream->queue(), lease.get(), sizes.dims, nullptr, sizes.global, sizes.local_or_null(), 0, nullptr, profile ? &event : asked);
     check_cl(status, launch.op, "clEnqueueNDRangeKernel");
-    profile.enqueued(*stream, event,
-                     {.kind = RecordKind::kernel,
-                      .call = "clEnqueueNDRangeKernel",
-                      .name = kernel.name(),
-                      .plan = launch.kernel.plan().c_str(),
-                      .geometry = &g,
-                      .cost = launch.cost});
-    stream->submitted(ClEvent(event), launch.op);
+    enqueued(stream, profile, ClEvent(event), asked, launch.op,
+             {.kind = RecordKind::kernel,
+              .call = "clEnqueueNDRangeKernel",
+              .name = kernel.name(),
+              .plan = launch.kernel.plan().c_str(),
+              .geometry = &g,
+              .cost = launch.cost});
     if (kernel.first_launch(g)) stream->save_when_idle(&kernel.program());
   }
 
@@ -77,25 +86,25 @@ class QueueRecorder final : public Recorder {
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
     stream->next_ticket();
+    cl_event* const asked = stream->event_of_next(event);
     const ProfiledCommand profile;
-    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr,
-                                 profile ? &event : stream->event_of_next(event)),
-             op, "clEnqueueCopyBuffer");
-    profile.enqueued(*stream, event, {.kind = RecordKind::copy, .call = "clEnqueueCopyBuffer", .name = op, .cost = copy_cost(source.nbytes())});
-    stream->submitted(ClEvent(event), op);
+    check_cl(clEnqueueCopyBuffer(stream->queue(), from.mem, to.mem, from.offset, to.offset, source.nbytes(), 0, nullptr, profile ? &event : asked), op,
+             "clEnqueueCopyBuffer");
+    enqueued(stream, profile, ClEvent(event), asked, op,
+             {.kind = RecordKind::copy, .call = "clEnqueueCopyBuffer", .name = op, .cost = copy_cost(source.nbytes())});
   }
 
   void fill(const StreamRef& stream, const char* op, const Tensor& tensor, std::uint8_t pattern) override {
     const Storage& storage = *tensor.storage();
     cl_event event = nullptr;
     const auto turn = turn_of(*stream);
+    cl_event* const asked = stream->event_of_next(event);
     const ProfiledCommand profile;
-    check_cl(clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr,
-                                 profile ? &event : stream->event_of_next(event)),
-             op, "clEnqueueFillBuffer");
-    profile.enqueued(*stream, event,
-                     {.kind = RecordKind::fill, .call = "clEnqueueFillBuffer", .name = op, .cost = {.bytes = static_cast<double>(storage.bytes())}});
-    stream->submitted(ClEvent(event), op);
+    check_cl(
+        clEnqueueFillBuffer(stream->queue(), storage.mem(), &pattern, sizeof pattern, storage.offset(), storage.bytes(), 0, nullptr, profile ? &event : asked),
+        op, "clEnqueueFillBuffer");
+    enqueued(stream, profile, ClEvent(event), asked, op,
+             {.kind = RecordKind::fill, .call = "clEnqueueFillBuffer", .name = op, .cost = {.bytes = static_cast<double>(storage.bytes())}});
   }
 
   void upload(const StreamRef& stream, const char* op, const Tensor& destination, std::shared_ptr<std::uint8_t[]> data) override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What run_plugins looks at: does one thing with the plugins of its environment and prints what came of it. Use: plugin_child list|product|whole|
-// fill [NAME]|cat NAME|sum NAME|softmax|sums NAME|graph|threads|device|bytes
+// fill [NAME]|cat NAME|sum NAME|square [NAME]|softmax|sums NAME|graph|threads|device|bytes
 #include <clutch/clutch.hpp>
 
 #include <cmath>
@@ -127,6 +127,20 @@ int main(int count, char** arguments) {
         std::cout << clutch::name(error.code()) << ": " << error.what() << '\n';
       }
       clutch::sum(x, {.dtype = clutch::DType::i32, .implementation = arguments[2]});
+    } else if (what == "square") {
+      const std::string by = count > 2 ? arguments[2] : "";
+      const Tensor x = clutch::randn({40, 30}, {.seed = 3});
+      const auto square = [](clutch::Expr e) { return e * e; };
+      const std::vector<float> got = clutch::map(square, {x}, {.implementation = by}).to_host<float>(), of = x.to_host<float>();
+      const std::string plan = clutch::last_plan();
+      bool right = true;
+      for (std::size_t i = 0; i < got.size(); ++i) right = right && got[i] == of[i] * of[i];
+      std::cout << (right ? "right" : "wrong") << " by " << plan << '\n';
+      clutch::map(square, {x.mT()});
+      std::cout << "transposed by " << clutch::last_plan() << '\n';
+      list();
+      clutch::map([](clutch::Expr e) { return exp(e); }, {x}, {.implementation = by});
+      std::cout << "another by " << clutch::last_plan() << '\n';
     } else if (what == "softmax") {
       const Tensor x = clutch::randn({40, 30}, {.seed = 3}), wide = clutch::nn::softmax(x.to(clutch::DType::f64));
       const Tensor by = clutch::nn::softmax(x);

@@ -33,7 +33,8 @@ struct Op {
   const Tensor& (*output)(Arguments a);
   /// Calls that proofs must have, as PluginImplementation::call_of() tells them; a call that the op's own checks refuse is left out.
   std::set<std::string> (*calls)(const Device& device);
-  std::string_view rare;  ///< a call that few plugins are written for
+  std::string_view rare;  ///< a call that few plugins are written for; empty: the last one
+  bool by_day = true;     ///< lies are sought by day, too; kin of an op for which they are wait for the night
 };
 
 const Tensor& first(Arguments a) { return at<Tensor>(a, 0); }
@@ -92,21 +93,23 @@ std::set<std::string> cat_calls(const Device& device) {
     if (takes([&] { cat(std::vector<Tensor>{none(x, device), none(x, device)}); })) all.insert(fmt::format("{0} {0}", name(x)));
   return all;
 }
-std::set<std::string> sum_calls(const Device& device) {
+template <auto kOut, bool kOfBool = true>
+std::set<std::string> reduce_calls(const Device& device) {
   std::set<std::string> all;
   // Of complex numbers a call for each part.
   const auto part = [](DType dtype) { return name(dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype); };
   for (const DType x : all_dtypes())
     for (const DType out : all_dtypes())
-      if (takes([&] { sum_out(none(out, device, {0, 1}), none(x, device, {0, 3}), {.dims = {1}, .keepdim = true}); }))
+      if ((kOfBool || x != DType::boolean) && takes([&] { kOut(none(out, device, {0, 1}), none(x, device, {0, 3}), {.dims = {1}, .keepdim = true}, {}); }))
         for (const char* end : {"", " keepdim"}) all.insert(fmt::format("{} {}{}", part(out), part(x), end));
   return all;
 }
+template <auto kOut>
 std::set<std::string> softmax_calls(const Device& device) {
   std::set<std::string> all;
   for (const DType x : all_dtypes())
     for (const DType out : all_dtypes())  // whole numbers of parts of 1 are left to the library
-      if (is_floating(out) && takes([&] { nn::softmax_out(none(out, device, {4, 0}), none(x, device, {4, 0})); }))
+      if (is_floating(out) && takes([&] { kOut(none(out, device, {4, 0}), none(x, device, {4, 0}), -1, {}); }))
         all.insert(fmt::format("{} {}", name(out), name(x)));
   return all;
 }
@@ -137,6 +140,167 @@ std::set<std::string> flex_calls(const Device& device) {
   return all;
 }
 
+std::set<std::string> copy_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType to : all_dtypes())
+    for (const DType from : all_dtypes())
+      for (const int overflow : {0, 1})
+        if (!is_packed(to) && !is_packed(from) && takes([&] { copy_(none(to, device), none(from, device), {.overflow = static_cast<Overflow>(overflow)}); }))
+          all.insert(fmt::format("{} {} overflow {}", name(to), name(from), overflow));
+  return all;
+}
+std::set<std::string> map_calls(const Device& device) {
+  std::set<std::string> all;
+  const auto least = [](Expr x, Expr y) { return select(x < y, x, y); };
+  const auto line = [](Expr x, Expr y) { return x * param(3) + y; };
+  for (const DType dtype : all_dtypes()) {
+    const Tensor both[] = {none(dtype, device), none(dtype, device)};
+    if (!takes([&] { map(least, {both[0], both[1]}); })) continue;
+    all.insert(fmt::format("{0} {1} {0} {0}", name(dtype), detail::trace_over<2>(least, both, "map").text()));
+    if (is_floating(dtype)) all.insert(fmt::format("{0} {1} {0} {0}", name(dtype), detail::trace_over<2>(line, both, "map").text()));
+  }
+  return all;
+}
+std::set<std::string> topk_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { topk(none(x, device), 0, 0); }))
+      for (const char* end : {"", " largest"}) all.insert(fmt::format("{0} i64 {0}{1}", name(x), end));
+  return all;
+}
+std::set<std::string> nonzero_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { nonzero_static(none(x, device), 0); })) all.insert(fmt::format("i64 {}", name(x)));
+  return all;
+}
+std::set<std::string> group_calls(const Device& /*device*/) { return {"i32 i32 i32", "i32 i32 i64"}; }
+
+constexpr const char* kIndices[] = {"i32", "i64"};
+
+std::set<std::string> gather_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { gather(none(x, device), 0, none(DType::i64, device)); }))
+      for (const char* index : kIndices) all.insert(fmt::format("{0} {0} {1}", name(x), index));
+  return all;
+}
+std::set<std::string> scatter_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    for (const int reduce : {0, 1, 2, 3, 4})
+      if (takes([&] { scatter_reduce(none(x, device), 0, none(DType::i64, device), none(x, device), {.reduce = static_cast<Reduce>(reduce)}); }))
+        for (const char* index : kIndices)
+          for (const char* end : {"", " include_self"}) all.insert(fmt::format("{0} {0} {1} {0} reduce {2}{3}", name(x), index, reduce, end));
+  return all;
+}
+std::set<std::string> index_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { index(none(x, device), {none(DType::i64, device)}); }))
+      for (const char* indices : {"i32", "i64", "none i32", "none i64", "bool"}) all.insert(fmt::format("{0} {0} {1}", name(x), indices));
+  return all;
+}
+std::set<std::string> index_put_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    for (const bool accumulate : {false, true})
+      if (takes([&] { index_put(none(x, device), {none(DType::i64, device)}, none(x, device), {.accumulate = accumulate}); }))
+        for (const char* indices : {"i32", "i64", "none i32", "none i64"})
+          all.insert(fmt::format("{0} {0} {1} {0}{2}", name(x), indices, accumulate ? " accumulate" : ""));
+  return all;
+}
+std::set<std::string> segment_calls(const Device& device) {
+  std::set<std::string> all;
+  const Tensor offsets = zeros({2}, {.dtype = DType::i64, .device = device});
+  for (const DType x : all_dtypes())
+    if (takes([&] { segment_reduce(none(x, device, {0, 0}), offsets); }))
+      for (const char* of : kIndices)
+        for (int reduce = 0; reduce < 5; ++reduce)
+          for (const char* end : {"", " initial"}) all.insert(fmt::format("{0} {0} {1} reduce {2}{3}", name(x), of, reduce, end));
+  return all;
+}
+std::set<std::string> spmm_calls(const Device& device) {
+  std::set<std::string> all;
+  const Tensor offsets = zeros({2}, {.dtype = DType::i64, .device = device});
+  for (const DType x : all_dtypes())
+    if (takes([&] { sparse::spmm({.offsets = offsets, .columns = none(DType::i64, device), .width = 0}, none(x, device, {0, 0})); }))
+      for (const char* of : kIndices)
+        for (const char* columns : kIndices)
+          for (int reduce = 0; reduce < 5; ++reduce)
+            for (const bool values : {false, true})
+              all.insert(fmt::format("{0} {1} {2} {3} {0} reduce {4}", name(x), of, columns, values ? name(x) : "none", reduce));
+  return all;
+}
+std::set<std::string> sparse_matmul_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType w : all_dtypes()) {
+    if (!takes([&] { sparse::prune_2_4(none(w, device, {0, 32})); })) continue;
+    const sparse::SemiStructured matrix = sparse::compress(none(w, device, {0, 32}));
+    for (const DType b : all_dtypes())
+      for (const DType out : all_dtypes())
+        if (takes([&] { sparse::matmul_out(none(out, device, {0, 0}), matrix, none(b, device, {32, 0})); }))
+          all.insert(fmt::format("{} {} {} numerics 0", name(out), name(w), name(b)));
+  }
+  return all;
+}
+std::set<std::string> eigh_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType a : all_dtypes())
+    if (a != DType::f16 && a != DType::bf16 && takes([&] { linalg::eigh(none(a, device, {0, 2, 2})); }))
+      for (const int uplo : {0, 1})
+        all.insert(fmt::format("{0} {1} i32 i32 {1} uplo {2} driver 0 phase 0 accuracy 0",
+                               name(a == DType::c64    ? DType::f32
+                                    : a == DType::c128 ? DType::f64
+                                                       : a),
+                               name(a), uplo));
+  return all;
+}
+template <auto kOp>
+std::set<std::string> draw_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { kOp(none(x, device), {.seed = 1}, {}); })) all.insert(fmt::format("{} seed", name(x)));
+  return all;
+}
+/// Of a step with lists of `states`, each a letter: x is given, - is not; with what is set of its options.
+std::set<std::string> step_calls(const Device& device, const std::vector<std::pair<std::string, std::string>>& rows) {
+  std::set<std::string> all;
+  for (const DType x : {DType::f32, DType::f16, DType::bf16, DType::f64})
+    for (const auto& [states, set] : rows) {
+      if (x == DType::f64 && !device.traits().fp64) continue;
+      std::string text = fmt::format("{0} {0}", name(x));
+      for (const char c : states) text += fmt::format(" {}", c == 'x' ? name(x) : "none");
+      all.insert(fmt::format("{} f32{} numerics 0 state 0 rounding 0 none none none none norm_type 0", text, set));
+    }
+  return all;
+}
+std::set<std::string> sgd_calls(const Device& device) {
+  return step_calls(device, {{"-", ""}, {"-", " maximize"}, {"x", ""}, {"x", " maximize"}, {"x", " nesterov"}, {"x", " nesterov maximize"}});
+}
+std::set<std::string> adam_calls(const Device& device) {
+  return step_calls(device, {{"xx-", ""},
+                             {"xx-", " maximize"},
+                             {"xx-", " maximize decoupled_weight_decay"},
+                             {"xxx", " amsgrad"},
+                             {"xxx", " amsgrad maximize"},
+                             {"xxx", " amsgrad maximize decoupled_weight_decay"}});
+}
+std::set<std::string> adamw_calls(const Device& device) {
+  return step_calls(device, {{"xx-", ""}, {"xx-", " maximize"}, {"xxx", " amsgrad"}, {"xxx", " amsgrad maximize"}});
+}
+std::set<std::string> adagrad_calls(const Device& device) { return step_calls(device, {{"x", ""}, {"x", " maximize"}}); }
+std::set<std::string> rmsprop_calls(const Device& device) {
+  return step_calls(device, {{"x--", ""}, {"x--", " maximize"}, {"xxx", " centered"}, {"xxx", " centered maximize"}});
+}
+
+using List = std::span<const Tensor>;
+const Tensor& first_of_list(Arguments a) { return at<List>(a, 0)[0]; }
+template <auto kOut>
+void reduce_into(Arguments a) {
+  kOut(first(a), at<Tensor>(a, 1), own<ReduceOptions>(a, 2), at<Stream>(a, 3));
+}
+
 const Op kOps[] = {
     {"addcdiv_out", [](Arguments a) { addcdiv_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), own<AddcOptions>(a, 4), at<Stream>(a, 5)); },
      first, addc_calls<addcdiv>, "bf16 bf16 bf16 bf16 order 2"},
@@ -159,8 +323,99 @@ const Op kOps[] = {
     {"fill_", [](Arguments a) { fill_(first(a), at<double>(a, 1), own<FillOptions>(a, 2), at<Stream>(a, 3)); }, first, fill_calls, "f8e8m0fnu"},
     {"cat_out", [](Arguments a) { cat_out(first(a), at<std::span<const Tensor>>(a, 1), at<int>(a, 2), own<CatOptions>(a, 3), at<Stream>(a, 4)); }, first,
      cat_calls, "c64 c64"},
-    {"sum_out", [](Arguments a) { sum_out(first(a), at<Tensor>(a, 1), own<ReduceOptions>(a, 2), at<Stream>(a, 3)); }, first, sum_calls, "u8 u16 keepdim"},
-    {"nn_softmax_out", [](Arguments a) { nn::softmax_out(first(a), at<Tensor>(a, 1), at<int>(a, 2), at<Stream>(a, 3)); }, first, softmax_calls, "bf16 f16"},
+    {"sum_out", reduce_into<sum_out>, first, reduce_calls<sum_out>, "u8 u16 keepdim"},
+    {"prod_out", reduce_into<prod_out>, first, reduce_calls<prod_out>, "i64 u8", false},
+    {"amin_out", reduce_into<amin_out>, first, reduce_calls<amin_out, false>, "i16 i16 keepdim", false},
+    {"amax_out", reduce_into<amax_out>, first, reduce_calls<amax_out, false>, "bf16 bf16", false},
+    {"mean_out", reduce_into<mean_out>, first, reduce_calls<mean_out>, "f16 f16 keepdim", false},
+    {"nn_softmax_out", [](Arguments a) { nn::softmax_out(first(a), at<Tensor>(a, 1), at<int>(a, 2), at<Stream>(a, 3)); }, first, softmax_calls<nn::softmax_out>,
+     "bf16 f16"},
+    {"nn_log_softmax_out", [](Arguments a) { nn::log_softmax_out(first(a), at<Tensor>(a, 1), at<int>(a, 2), at<Stream>(a, 3)); }, first,
+     softmax_calls<nn::log_softmax_out>, "f32 bf16", false},
+    {"copy_", [](Arguments a) { copy_(first(a), at<Tensor>(a, 1), own<CopyOptions>(a, 2), at<Stream>(a, 3)); }, first, copy_calls, "u16 f64 overflow 1"},
+    {"map_out",
+     [](Arguments a) { map_out(at<List>(a, 0), at<ExprFunction>(a, 1), at<List>(a, 2), own<MapOptions>(a, 3), at<Stream>(a, 4)); },
+     first_of_list,
+     map_calls,
+     {}},
+    {"topk_out",
+     [](Arguments a) { topk_out(at<Sorted>(a, 0), at<Tensor>(a, 1), at<std::int64_t>(a, 2), at<int>(a, 3), own<TopkOptions>(a, 4), at<Stream>(a, 5)); },
+     [](Arguments a) -> const Tensor& { return at<Sorted>(a, 0).values; }, topk_calls, "i8 i64 i8 largest"},
+    {"nonzero_static_out",
+     [](Arguments a) { nonzero_static_out(first(a), at<Tensor>(a, 1), at<std::int64_t>(a, 2), own<NonzeroStaticOptions>(a, 3), at<Stream>(a, 4)); }, first,
+     nonzero_calls, "i64 c128"},
+    {"group_by_out", [](Arguments a) { group_by_out(at<Groups>(a, 0), at<Tensor>(a, 1), at<std::int64_t>(a, 2), own<GroupOptions>(a, 3), at<Stream>(a, 4)); },
+     [](Arguments a) -> const Tensor& { return at<Groups>(a, 0).order; }, group_calls, "i32 i32 i64"},
+    {"gather_out", [](Arguments a) { gather_out(first(a), at<Tensor>(a, 1), at<int>(a, 2), at<Tensor>(a, 3), at<Stream>(a, 4)); }, first, gather_calls,
+     "u8 u8 i64"},
+    {"scatter_reduce_out",
+     [](Arguments a) {
+       scatter_reduce_out(first(a), at<Tensor>(a, 1), at<int>(a, 2), at<Tensor>(a, 3), at<Tensor>(a, 4), own<ScatterOptions>(a, 5), at<Stream>(a, 6));
+     },
+     first, scatter_calls, "f16 f16 i64 f16 reduce 3"},
+    {"index_out", [](Arguments a) { index_out(first(a), at<Tensor>(a, 1), at<List>(a, 2), at<Stream>(a, 3)); }, first, index_calls, "c64 c64 none i32"},
+    {"index_put_out",
+     [](Arguments a) { index_put_out(first(a), at<Tensor>(a, 1), at<List>(a, 2), at<Tensor>(a, 3), at<IndexPutOptions>(a, 4), at<Stream>(a, 5)); }, first,
+     index_put_calls, "u16 u16 i32 u16 accumulate"},
+    {"segment_reduce_out", [](Arguments a) { segment_reduce_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), own<SegmentOptions>(a, 3), at<Stream>(a, 4)); },
+     first, segment_calls, "bf16 bf16 i64 reduce 4 initial"},
+    {"sparse_spmm_out",
+     [](Arguments a) { sparse::spmm_out(first(a), at<sparse::Csr>(a, 1), at<Tensor>(a, 2), own<sparse::SpmmOptions>(a, 3), at<Stream>(a, 4)); }, first,
+     spmm_calls, "f32 i64 i32 none f32 reduce 3"},
+    {"sparse_matmul_out",
+     [](Arguments a) { sparse::matmul_out(first(a), at<sparse::SemiStructured>(a, 1), at<Tensor>(a, 2), own<linalg::MatmulOptions>(a, 3), at<Stream>(a, 4)); },
+     first, sparse_matmul_calls, "f32 bf16 bf16 numerics 0"},
+    {"linalg_eigh_out",
+     [](Arguments a) {
+       linalg::eigh_out(first(a), at<Tensor>(a, 1), at<linalg::EighStatus>(a, 2), at<Tensor>(a, 3), at<linalg::EighOptions>(a, 4), at<Stream>(a, 5));
+     },
+     [](Arguments a) -> const Tensor& { return at<Tensor>(a, 1); }, eigh_calls, "f32 f32 i32 i32 f32 uplo 1 driver 0 phase 0 accuracy 0"},
+    {"uniform_", [](Arguments a) { uniform_(first(a), at<UniformOptions>(a, 1), at<Stream>(a, 2)); }, first, draw_calls<uniform_>, "f16 seed"},
+    {"normal_", [](Arguments a) { normal_(first(a), at<NormalOptions>(a, 1), at<Stream>(a, 2)); }, first, draw_calls<normal_>, "bf16 seed", false},
+    {"optim_sgd_",
+     [](Arguments a) {
+       optim::sgd_(at<List>(a, 0), at<List>(a, 1), at<List>(a, 2), at<Tensor>(a, 3), at<optim::SGDOptions>(a, 4), at<optim::StepOptions>(a, 5),
+                   at<Stream>(a, 6));
+     },
+     first_of_list,
+     sgd_calls,
+     {},
+     false},
+    {"optim_adam_",
+     [](Arguments a) {
+       optim::adam_(at<List>(a, 0), at<List>(a, 1), at<List>(a, 2), at<List>(a, 3), at<List>(a, 4), at<Tensor>(a, 5), at<optim::AdamOptions>(a, 6),
+                    at<optim::StepOptions>(a, 7), at<Stream>(a, 8));
+     },
+     first_of_list,
+     adam_calls,
+     {},
+     false},
+    {"optim_adamw_",
+     [](Arguments a) {
+       optim::adamw_(at<List>(a, 0), at<List>(a, 1), at<List>(a, 2), at<List>(a, 3), at<List>(a, 4), at<Tensor>(a, 5), at<optim::AdamWOptions>(a, 6),
+                     at<optim::StepOptions>(a, 7), at<Stream>(a, 8));
+     },
+     first_of_list,
+     adamw_calls,
+     {}},
+    {"optim_adagrad_",
+     [](Arguments a) {
+       optim::adagrad_(at<List>(a, 0), at<List>(a, 1), at<List>(a, 2), at<Tensor>(a, 3), at<optim::AdagradOptions>(a, 4), at<optim::StepOptions>(a, 5),
+                       at<Stream>(a, 6));
+     },
+     first_of_list,
+     adagrad_calls,
+     {},
+     false},
+    {"optim_rmsprop_",
+     [](Arguments a) {
+       optim::rmsprop_(at<List>(a, 0), at<List>(a, 1), at<List>(a, 2), at<List>(a, 3), at<List>(a, 4), at<Tensor>(a, 5), at<optim::RMSpropOptions>(a, 6),
+                       at<optim::StepOptions>(a, 7), at<Stream>(a, 8));
+     },
+     first_of_list,
+     rmsprop_calls,
+     {},
+     false},
 };
 
 /// An implementation that notes what it is asked for, takes one call alone, or all, and computes it by the library's own, or wrongly in one element.
@@ -213,10 +468,13 @@ TEST(Proofs, HaveEachDtypeAndOptionThatTheOpTakes) {
     SCOPED_TRACE(call.function);
     const Mirror& by = mirror(call);
     const detail::Proof proof = detail::prove(by, device);
-    EXPECT_NE(proof.wrong.find("problems must be computed, got a refusal of each"), std::string::npos) << proof.wrong;
+    if (detail::has_functions(by.op))
+      EXPECT_EQ(proof.wrong, "") << "it may be made for a function of which there is no problem";
+    else
+      EXPECT_NE(proof.wrong.find("problems must be computed, got a refusal of each"), std::string::npos) << proof.wrong;
     EXPECT_TRUE(proof.calls.empty());
     const std::set<std::string> wanted = by.own.calls(device);
-    EXPECT_GE(wanted.size(), 4u);
+    EXPECT_GE(wanted.size(), 2u);
     for (const std::string& one : wanted) EXPECT_TRUE(by.asked.contains(one)) << "no problem of: " << one;
     for (const std::string& one : by.asked) EXPECT_TRUE(wanted.contains(one)) << "a problem of what the op does not take: " << one;
   }
@@ -228,7 +486,9 @@ TEST(Proofs, FindALieInOneCallAlone) {
     SCOPED_TRACE(call.function);
     Mirror& by = mirror(call);
     const bool nightly = level() == "nightly";
-    const std::set<std::string> calls = nightly ? by.own.calls(device) : std::set<std::string>{std::string(by.own.rare)};
+    if (!nightly && !by.own.by_day) continue;
+    std::set<std::string> calls = by.own.calls(device);
+    if (!nightly) calls = {by.own.rare.empty() ? *calls.rbegin() : std::string(by.own.rare)};
     by.taken = nightly ? "" : *calls.begin();
     const detail::Proof honest = detail::prove(by, device);
     EXPECT_EQ(honest.wrong, "");

@@ -8,6 +8,7 @@
  *   cat_demo      f32, contiguous, along dimension 0; by name alone
  *   sum_demo      all elements of contiguous i32; by name alone
  *   softmax_demo  f32, contiguous, along the last of two dimensions
+ *   map_demo      the square of contiguous f32, a function that it knows by its text
  *   demo_replay   replays graphs node by node
  *   demo devices  with DEVICES: memory and queues without kernels
  */
@@ -350,6 +351,37 @@ static clutch_status_t softmax(const clutch_tensor_t* out, const clutch_tensor_t
   return host->api->launch(&source, &geometry, pointers, 3, stream);
 }
 
+/* LIES_IN_MAP: element 7 is one ulp too large. */
+#if defined(LIES_IN_MAP)
+#define SQUARE "i == 7 ? nextafter(x[i] * x[i], INFINITY) : x[i] * x[i]"
+#else
+#define SQUARE "x[i] * x[i]"
+#endif
+static clutch_status_t map(const clutch_tensor_t* const* outputs, size_t outputs_count, const clutch_expr_function_t* function,
+                           const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_map_options_t* options, const clutch_stream_t* stream) {
+  static const char kSquare[] = "inputs f32\n%1 = mul %0 %0\noutputs %1\n";
+  char text[sizeof kSquare + 1] = {0};
+  int64_t count = 0;
+  int plain[2] = {0, 0};
+  size_t length = 0;
+  (void)options;
+  TRY(expr_function_text(function, text, sizeof text, &length));
+  if (outputs_count != 1 || inputs_count != 1 || length != sizeof kSquare - 1 || strcmp(text, kSquare) != 0) return refuse("the function must be a square");
+  TRY(tensor_numel(outputs[0], &count));
+  clutch_status_t status = is_plain(outputs[0], CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(inputs[0], CLUTCH_DTYPE_F32, count, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1]) return refuse("tensors must be contiguous f32");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_square(__global float* out, __global const float* x) { const size_t i = get_global_id(0); out[i] = " SQUARE "; }";
+  source.entry = "demo_square";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)count;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, outputs[0]), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, inputs[0])};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1]};
+  return host->api->launch(&source, &geometry, pointers, 2, stream);
+}
+
 static clutch_status_t create(void** state) {
   *state = calloc(1, sizeof(int));
   return *state ? CLUTCH_OK : CLUTCH_OUT_OF_MEMORY;
@@ -401,7 +433,8 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   static const clutch_plugin_op_t joins = {sizeof joins, "cat_out", "cat_demo", 0, (void (*)(void))cat};
   static const clutch_plugin_op_t adds = {sizeof adds, "sum_out", "sum_demo", 0, (void (*)(void))sum};
   static const clutch_plugin_op_t rows = {sizeof rows, "nn_softmax_out", "softmax_demo", 1, (void (*)(void))softmax};
-  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows};
+  static const clutch_plugin_op_t maps = {sizeof maps, "map_out", "map_demo", 1, (void (*)(void))map};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows, &maps};
   static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
   static const clutch_graph_backend_t* const backends[] = {&backend};
   static clutch_plugin_t plugin;

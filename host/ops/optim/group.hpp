@@ -5,6 +5,7 @@
 #include "ops/optim/step_memory.hpp"
 #include "ops/optim_plan.hpp"
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -106,8 +107,10 @@ struct OptimSteps {
   std::span<const Tensor> tensors;
   bool together = false;
 };
+/// Computes a checked step, whose numbers are in one tensor, by a plugin. False if none takes it.
+using StepByPlugin = std::function<bool(const Tensor& steps, const Stream& stream)>;
 /// A step over the caller's lists.
 void step_optim_lists(const OptimHyper& hyper, std::span<const Tensor> params, std::span<const Tensor> grads, std::initializer_list<OptimState> states,
-                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& stream);
+                      const OptimSteps& steps, const optim::StepOptions& options, const Stream& stream, const StepByPlugin& by_plugin);
 
 }}}  // namespace clutch::v0::detail

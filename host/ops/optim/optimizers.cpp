@@ -3,6 +3,7 @@
 #include <clutch/files.hpp>
 #include <clutch/ops/copy.hpp>
 
+#include "encode/plugin_ops.hpp"
 #include "ops/optim/gradients.hpp"
 #include "ops/optim/group.hpp"
 #include "runtime/op_name.hpp"
@@ -258,23 +259,37 @@ void sgd_with(List params, List grads, List momentum_buffers, const detail::Opti
               const Stream& stream) {
   detail::OpName named("optim::sgd_");
   const OptimHyper h = hyper_of(options);
-  detail::step_optim_lists(h, params, grads, {{momentum_buffers, h.buffer}}, steps, step_options, stream);
+  detail::step_optim_lists(h, params, grads, {{momentum_buffers, h.buffer}}, steps, step_options, stream, [&](const Tensor& counted, const Stream& on) {
+    return detail::by_plugin("optim::sgd_", {}, {&params, &grads, &momentum_buffers, &counted, &options, &step_options, &on}, on);
+  });
 }
-void adam_with(const char* op, const OptimHyper& h, List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs,
+template <class Options>
+void adam_with(const char* op, const Options& options, List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs,
                const detail::OptimSteps& steps, const StepOptions& step_options, const Stream& stream) {
   detail::OpName named(op);
-  detail::step_optim_lists(h, params, grads, {{exp_avgs}, {exp_avg_sqs}, {max_exp_avg_sqs, h.extra}}, steps, step_options, stream);
+  const OptimHyper h = hyper_of(options);
+  detail::step_optim_lists(
+      h, params, grads, {{exp_avgs}, {exp_avg_sqs}, {max_exp_avg_sqs, h.extra}}, steps, step_options, stream, [&](const Tensor& counted, const Stream& on) {
+        return detail::by_plugin(op, {}, {&params, &grads, &exp_avgs, &exp_avg_sqs, &max_exp_avg_sqs, &counted, &options, &step_options, &on}, on);
+      });
 }
 void adagrad_with(List params, List grads, List sums, const detail::OptimSteps& steps, const AdagradOptions& options, const StepOptions& step_options,
                   const Stream& stream) {
   detail::OpName named("optim::adagrad_");
-  detail::step_optim_lists(hyper_of(options), params, grads, {{sums}}, steps, step_options, stream);
+  detail::step_optim_lists(hyper_of(options), params, grads, {{sums}}, steps, step_options, stream, [&](const Tensor& counted, const Stream& on) {
+    return detail::by_plugin("optim::adagrad_", {}, {&params, &grads, &sums, &counted, &options, &step_options, &on}, on);
+  });
 }
 void rmsprop_with(List params, List grads, List square_avgs, List momentum_buffers, List grad_avgs, const detail::OptimSteps& steps,
                   const RMSpropOptions& options, const StepOptions& step_options, const Stream& stream) {
   detail::OpName named("optim::rmsprop_");
   const OptimHyper h = hyper_of(options);
-  detail::step_optim_lists(h, params, grads, {{square_avgs}, {momentum_buffers, h.buffer}, {grad_avgs, h.extra}}, steps, step_options, stream);
+  detail::step_optim_lists(h, params, grads, {{square_avgs}, {momentum_buffers, h.buffer}, {grad_avgs, h.extra}}, steps, step_options, stream,
+                           [&](const Tensor& counted, const Stream& on) {
+                             return detail::by_plugin("optim::rmsprop_", {},
+                                                      {&params, &grads, &square_avgs, &momentum_buffers, &grad_avgs, &counted, &options, &step_options, &on},
+                                                      on);
+                           });
 }
 
 }  // namespace
@@ -286,11 +301,11 @@ void rmsprop_with(List params, List grads, List square_avgs, List momentum_buffe
   }                                                                                                                                                          \
   void adam_(List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs, Steps steps, const AdamOptions& options,                        \
              const StepOptions& step_options, const Stream& stream) {                                                                                        \
-    adam_with("optim::adam_", hyper_of(options), params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                        \
+    adam_with("optim::adam_", options, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                                  \
   }                                                                                                                                                          \
   void adamw_(List params, List grads, List exp_avgs, List exp_avg_sqs, List max_exp_avg_sqs, Steps steps, const AdamWOptions& options,                      \
               const StepOptions& step_options, const Stream& stream) {                                                                                       \
-    adam_with("optim::adamw_", hyper_of(options), params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                       \
+    adam_with("optim::adamw_", options, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, step_options, stream);                                 \
   }                                                                                                                                                          \
   void adagrad_(List params, List grads, List sums, Steps steps, const AdagradOptions& options, const StepOptions& step_options, const Stream& stream) {     \
     adagrad_with(params, grads, sums, steps, options, step_options, stream);                                                                                 \

@@ -61,21 +61,21 @@ auto softmax_of = [](Row& row, Expr x) {
   Expr e = exp(x - row.max(x));
   return e * (1 / row.sum(e));
 };
-/// softmax() by a plugin, into `out`, or into a new tensor if that is undefined; undefined if none takes it.
-Tensor softmax_by_plugin(Tensor out, const Tensor& x, int dim, const Stream& given) {
-  constexpr std::string_view kOp = "nn::softmax";
-  if (!detail::has_plugin_implementations(kOp)) return {};
-  const std::span<const Tensor> outputs(&out, out.defined() ? 1 : 0);
-  detail::Runtime& runtime = detail::check_rowwise(outputs, traced_once("softmax", {x}, 0, softmax_of), {&x, 1}, {.dims = {dim}});
-  if (x.numel() == 0) return {};
-  const Stream stream = detail::resolve_stream(given, runtime, kOp);
-  if (!out.defined()) out = empty(x.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
-  return detail::by_plugin(kOp, {}, {&out, &x, &dim, &stream}, stream) ? out : Tensor();
-}
 auto log_softmax_of = [](Row& row, Expr x) {
   Expr centered = x - row.max(x);
   return centered - log(row.sum(exp(centered)));
 };
+/// softmax() or log_softmax() by a plugin, into `out`, or into a new tensor if that is undefined; undefined if none takes it.
+template <class F>
+Tensor softmax_by_plugin(const char* traced, std::string_view op, const F& of, Tensor out, const Tensor& x, int dim, const Stream& given) {
+  if (!detail::has_plugin_implementations(op)) return {};
+  const std::span<const Tensor> outputs(&out, out.defined() ? 1 : 0);
+  detail::Runtime& runtime = detail::check_rowwise(outputs, traced_once(traced, {x}, 0, of), {&x, 1}, {.dims = {dim}});
+  if (x.numel() == 0) return {};
+  const Stream stream = detail::resolve_stream(given, runtime, op);
+  if (!out.defined()) out = empty(x.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
+  return detail::by_plugin(op, {}, {&out, &x, &dim, &stream}, stream) ? out : Tensor();
+}
 auto softmax_back = [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); };
 auto log_softmax_back = [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); };
 
@@ -111,20 +111,22 @@ Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const 
 
 Tensor softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax");
-  if (Tensor made = softmax_by_plugin({}, x, dim, stream); made.defined()) return made;
+  if (Tensor made = softmax_by_plugin("softmax", "nn::softmax", softmax_of, {}, x, dim, stream); made.defined()) return made;
   return by_rows("softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, softmax_of)[0];
 }
 void softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_out");
-  if (out.defined() && softmax_by_plugin(out, x, dim, stream).defined()) return;
+  if (out.defined() && softmax_by_plugin("softmax", "nn::softmax", softmax_of, out, x, dim, stream).defined()) return;
   rowwise_out(std::span(&out, 1), traced_once("softmax", {x}, 0, softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 Tensor log_softmax(const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax");
+  if (Tensor made = softmax_by_plugin("log_softmax", "nn::log_softmax", log_softmax_of, {}, x, dim, stream); made.defined()) return made;
   return by_rows("log_softmax", {x}, {.dims = {dim}, .dtype = {x.dtype()}}, stream, log_softmax_of)[0];
 }
 void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_out");
+  if (out.defined() && softmax_by_plugin("log_softmax", "nn::log_softmax", log_softmax_of, out, x, dim, stream).defined()) return;
   rowwise_out(std::span(&out, 1), traced_once("log_softmax", {x}, 0, log_softmax_of), std::span(&x, 1), {.dims = {dim}}, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <clutch/ops/fill.hpp>
 #include <clutch/pointwise.hpp>
 
+#include "encode/plugin_ops.hpp"
 #include "ops/matmul/call.hpp"
 #include "ops/out_form.hpp"
 #include "ops/sparse24_plan.hpp"
@@ -41,15 +42,32 @@ void run(MatmulCall c, const SemiStructured& w, bool transposed, const Stream& s
   detail::run_matmul(c, stream);
 }
 
+constexpr std::string_view kPlugins = "sparse::matmul";
+
+/// The options without the name of a plugin's implementation, which linalg::matmul() does not know.
+MatmulOptions own_options(const MatmulOptions& options) {
+  MatmulOptions own = options;
+  if (!own.implementation.empty() && detail::is_plugin_implementation(kPlugins, own.implementation)) own.implementation.clear();
+  return own;
+}
+/// w b of a checked call by a plugin. False if none takes it.
+bool by_plugins(const MatmulCall& c, const SemiStructured& w, const MatmulOptions& options, const Stream& stream) {
+  if ((c.f && !c.f->empty()) || c.out.numel() == 0) return false;
+  return detail::by_plugin(kPlugins, options.implementation, {&c.out, &w, c.b->tensor(), &options, &stream}, stream);
+}
+
 Tensor product(const Tensor& left, const Tensor& right, const SemiStructured& w, bool transposed, const ExprFunction& f, std::span<const Tensor> inputs,
                const MatmulOptions& options, const Stream& given) {
   const MatrixOperand b(right);
-  MatmulCall c = detail::check_matmul(nullptr, left, b, f, inputs, options);
+  MatmulCall c = detail::check_matmul(nullptr, left, b, f, inputs, transposed ? options : own_options(options));
   Stream stream = detail::resolve_stream(given, *c.runtime, kOp);
   c.options.beta = 0;
   c.sizes = detail::product_sizes(left.sizes(), right.sizes());
   detail::check_matmul_inputs(c);
   c.out = empty(c.sizes, {.dtype = c.output, .device = stream.device()}, stream);
+  MatmulOptions of_new = options;
+  of_new.beta = 0;
+  if (!transposed && by_plugins(c, w, of_new, stream)) return c.out;
   run(c, w, transposed, stream);
   return c.out;
 }
@@ -89,10 +107,12 @@ void matmul_out(const Tensor& out, const SemiStructured& w, const Tensor& b, con
   detail::OpName named("sparse::matmul_out");
   const Tensor left = stand_in(given_one(w));
   const MatrixOperand operand(b);
-  MatmulCall c = detail::check_matmul(&out, left, operand, f, inputs, options);
+  MatmulCall c = detail::check_matmul(&out, left, operand, f, inputs, own_options(options));
   detail::check_matmul_inputs(c);
   check_apart(c, w);
-  run(c, w, false, detail::resolve_stream(stream, *c.runtime, kOp));
+  const Stream on = detail::resolve_stream(stream, *c.runtime, kOp);
+  if (by_plugins(c, w, options, on)) return;
+  run(c, w, false, on);
 }
 
 Tensor matmul_transposed(const Tensor& a, const SemiStructured& w, const ExprFunction& f, std::span<const Tensor> inputs, const MatmulOptions& options,

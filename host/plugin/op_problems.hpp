@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Problems by groups of ops: what add_problems() asks for.
+#include <clutch/expr.hpp>
+
+#include "plugin/problems.hpp"
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+void map_problems(PluginProblems& problems);
+/// Problems of a function: tensors of these dtypes in several layouts, with its params and with others.
+void function_problems(PluginProblems& problems, const ExprFunction& function, std::span<const DType> outputs, std::span<const DType> inputs);
+void copy_problems(PluginProblems& problems);
+
+void topk_problems(PluginProblems& problems);
+void nonzero_problems(PluginProblems& problems);
+void group_problems(PluginProblems& problems);
+void gather_problems(PluginProblems& problems);
+void scatter_problems(PluginProblems& problems);
+void index_problems(PluginProblems& problems);
+void index_put_problems(PluginProblems& problems);
+void segment_problems(PluginProblems& problems);
+void spmm_problems(PluginProblems& problems);
+
+void draw_problems(PluginProblems& problems, bool normal);
+/// `op`: "optim::adam_" and others.
+void optim_problems(PluginProblems& problems, std::string_view op);
+void eigh_problems(PluginProblems& problems);
+void sparse_matmul_problems(PluginProblems& problems);
+
+}}}  // namespace clutch::v0::detail
