@@ -4,6 +4,7 @@
 #include <clutch/compile.hpp>
 
 #include "compile/recorder.hpp"
+#include "graph/fused_backend.hpp"
 #include "ops/flex_plan.hpp"
 #include "runtime/op_name.hpp"
 #include "runtime/settings.hpp"
@@ -165,7 +166,7 @@ bool CompiledState::run_eagerly(CompiledEntry& entry) {
 void CompiledState::refuse(CompiledEntry& entry, const std::string& why) {
   entry.facts.eager = why;
   entry.root.reset();
-  entry.facts.parts = entry.facts.nodes = entry.facts.launches = entry.facts.groups = entry.facts.donated_bytes = 0;
+  entry.facts.parts = entry.facts.nodes = entry.facts.donated_bytes = 0;
   note(fmt::format("a class runs without a graph: {}", why));
 }
 
@@ -234,7 +235,7 @@ bool CompiledState::record(CompiledFunction& function, CompiledEntry& entry, con
           for (const Part::Input& input : part->inputs)
             if (input.written) entry.written[static_cast<std::size_t>(input.region)] = true;
           ++entry.facts.captures, ++entry.facts.parts, ++state.report_.captures;
-          entry.facts.nodes += part->nodes, entry.facts.launches += part->launches, entry.facts.groups += part->groups;
+          entry.facts.nodes += part->nodes;
           entry.facts.donated_bytes = std::max(entry.facts.donated_bytes, part->donated_bytes);
         }
         entry.branches += static_cast<int>(recorder.recorded().size());
@@ -443,6 +444,21 @@ void CompiledState::note(std::string reason) {
   if (reasons_.size() > kReasons) reasons_.pop_front();
 }
 
+namespace {
+
+/// Adds what replays of a part, and of those behind it, launch now.
+void add_launches(const Part& part, CompiledClass& facts) {
+  const GraphState& state = part.graph.program().state();
+  const FusedBackend* fused = state.fused_backend();
+  const bool fewer = fused && fused->is_chosen() && fused->fused() && !fused->replays_nodes();
+  facts.launches += fewer ? fused->steps().size() : state.nodes.size();
+  if (fewer) facts.groups += static_cast<std::uint64_t>(fused->groups());
+  for (const auto& [read, next] : part.next)
+    if (next) add_launches(*next, facts);
+}
+
+}  // namespace
+
 CompileReport CompiledState::explain() const {
   std::lock_guard lock(mutex_);
   CompileReport report = report_;
@@ -451,7 +467,10 @@ CompileReport CompiledState::explain() const {
   std::vector<const CompiledEntry*> order;
   for (const auto& entry : entries_) order.push_back(entry.get());
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->used > b->used; });
-  for (const CompiledEntry* entry : order) report.classes.push_back(entry->facts);
+  for (const CompiledEntry* entry : order) {
+    report.classes.push_back(entry->facts);
+    if (entry->root) add_launches(*entry->root, report.classes.back());
+  }
   report.calls = report.inline_calls + plain_calls_ + tick_;
   report.reasons.assign(reasons_.begin(), reasons_.end());
   return report;

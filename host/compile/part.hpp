@@ -71,7 +71,7 @@ struct Part {
     bool written = false;
   };
   Graph graph;
-  std::uint64_t nodes = 0, launches = 0, groups = 0;
+  std::uint64_t nodes = 0;
   std::vector<Input> inputs;
   std::vector<Outside> outside;
   // A part that ends with a host read:

@@ -221,10 +221,7 @@ void CompiledRecorder::check_outside(const Part& part) const {
 
 void CompiledRecorder::note_memory(Part& part) {
   const GraphState& state = part.graph.program().state();
-  part.nodes = part.launches = state.nodes.size();
-  const std::vector<GraphReport::Group> groups = part.graph.report().groups;
-  part.groups = groups.size();
-  for (const GraphReport::Group& group : groups) part.launches -= group.nodes.size() - 1;
+  part.nodes = state.nodes.size();
   const Arguments& arguments = setup_.arguments;
   std::vector<int> input_of(arguments.regions.size(), -1);
   std::map<const Storage*, bool> is_stand_in;

@@ -184,13 +184,13 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   // Where an item is a core, tensors that are adjacent along another dimension than the outputs take many times as long as copies of them.
   constexpr std::int64_t kWorthCopies = 4096;
-  if (l.problem.layout == Layout::strided && options.implementation.empty() && n >= kWorthCopies && elementwise_tuning(c.runtime->traits()).local == 1) {
-    std::vector<Tensor> rows = inputs;
-    for (std::size_t k = 0; k < rows.size(); ++k)
-      if (const std::int64_t inner = l.stride[16 * (outputs.size() + k)]; inner != 0 && inner != 1) rows[k] = rows[k].contiguous(stream);
-    Launch of_rows = arrange({outputs.begin(), outputs.end()}, rows, c.sizes, f);
-    const Layout layout = of_rows.problem.layout;
-    if (layout == Layout::contiguous || (layout == Layout::rows && !of_rows.problem.short_rows)) inputs = std::move(rows), l = std::move(of_rows);
+  bool wants_rows = l.problem.layout == Layout::strided && !l.problem.short_rows && options.implementation.empty() && n >= kWorthCopies &&
+                    elementwise_tuning(c.runtime->traits()).local == 1;
+  for (std::size_t k = 0; k < outputs.size(); ++k) wants_rows = wants_rows && l.stride[16 * k] == 1;
+  if (wants_rows) {
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (const std::int64_t inner = l.stride[16 * (outputs.size() + k)]; inner != 0 && inner != 1) inputs[k] = inputs[k].contiguous(stream);
+    l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   }
   if (fits(l, *f.body())) return launch(l, c.sizes, f, params, *c.runtime, options, stream);
   // The shapes need too many arguments. Contiguous copies need no shapes.

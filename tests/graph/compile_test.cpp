@@ -72,7 +72,10 @@ TEST(Compile, TheFirstCallCapturesAndLaterOnesReplay) {
     ASSERT_EQ(report.classes.size(), 1U);
     EXPECT_EQ(report.classes[0].why, "first call");
     EXPECT_GT(report.classes[0].nodes, 2U);
-    EXPECT_EQ(report.classes[0].launches, report.classes[0].nodes - (backend == "fused" ? 3 : 0)) << report.to_string();
+    if (backend == "fused")  // fills of memory that nobody reads any more go, too
+      EXPECT_LE(report.classes[0].launches, report.classes[0].nodes - 3) << report.to_string();
+    else
+      EXPECT_EQ(report.classes[0].launches, report.classes[0].nodes) << report.to_string();
     EXPECT_EQ(report.classes[0].groups, backend == "fused" ? 1U : 0U);
     f.reset();
     EXPECT_EQ(f.explain().calls, 0U);
