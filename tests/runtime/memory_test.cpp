@@ -95,38 +95,6 @@ TEST(Memory, BadSettingsAreErrors) {
   EXPECT_NE(child("CLUTCH_MEMORY_LIMIT=lots", "exhaust").find("Error invalid_setting: full: CLUTCH_MEMORY_LIMIT must be a number of bytes"), std::string::npos);
 }
 
-/// Tensors of segments of their own lie at other places of their first pages, which nobody sees in their addresses.
-TEST(Memory, LargeTensorsBeginAtOtherPlacesOfPages) {
-  CLUTCH_EACH_DEVICE(device) {
-    if (!is_mapped(device)) continue;
-    auto made = [&] {
-      synchronize(device);
-      empty_cache(device);
-      std::vector<Tensor> tensors;
-      for (int i = 0; i < 16; ++i) tensors.push_back(full({3 << 20}, i, {.device = device}));
-      return tensors;
-    };
-    std::vector<std::uint64_t> addresses;
-    {
-      const std::vector<Tensor> tensors = made();
-      std::set<std::uintptr_t> begins;
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        addresses.push_back(memory_address(tensors[i]));
-        const HostMapping mapping(tensors[i], MapAccess::read);
-        const auto at = reinterpret_cast<std::uintptr_t>(mapping.bytes().data());
-        EXPECT_EQ(at % 256, 0u);
-        begins.insert(at % 4096);
-        EXPECT_EQ(tensors[i].slice(0, (3 << 20) - 1, 3 << 20).to_host<float>()[0], static_cast<float>(i));
-      }
-      EXPECT_EQ(begins.size(), 16u);
-    }
-    // One more makes them begin elsewhere.
-    full({3 << 20}, 1, {.device = device});
-    const std::vector<Tensor> again = made();
-    for (std::size_t i = 0; i < again.size(); ++i) EXPECT_EQ(memory_address(again[i]), addresses[i]);
-  }
-}
-
 TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
   CLUTCH_EACH_DEVICE(device) {
     if (!is_mapped(device)) continue;
@@ -159,6 +127,38 @@ TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
       EXPECT_LE(resident_bytes_down_to(most), most) << settings;
     }
     set_allocator_settings("");
+  }
+}
+
+/// Tensors of segments of their own lie at other places of their first pages, which nobody sees in their addresses.
+TEST(Memory, LargeTensorsBeginAtOtherPlacesOfPages) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (!is_mapped(device)) continue;
+    auto made = [&] {
+      synchronize(device);
+      empty_cache(device);
+      std::vector<Tensor> tensors;
+      for (int i = 0; i < 16; ++i) tensors.push_back(full({3 << 20}, i, {.device = device}));
+      return tensors;
+    };
+    std::vector<std::uint64_t> addresses;
+    {
+      const std::vector<Tensor> tensors = made();
+      std::set<std::uintptr_t> begins;
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        addresses.push_back(memory_address(tensors[i]));
+        const HostMapping mapping(tensors[i], MapAccess::read);
+        const auto at = reinterpret_cast<std::uintptr_t>(mapping.bytes().data());
+        EXPECT_EQ(at % 256, 0u);
+        begins.insert(at % 4096);
+        EXPECT_EQ(tensors[i].slice(0, (3 << 20) - 1, 3 << 20).to_host<float>()[0], static_cast<float>(i));
+      }
+      EXPECT_EQ(begins.size(), 16u);
+    }
+    // One more makes them begin elsewhere.
+    full({3 << 20}, 1, {.device = device});
+    const std::vector<Tensor> again = made();
+    for (std::size_t i = 0; i < again.size(); ++i) EXPECT_EQ(memory_address(again[i]), addresses[i]);
   }
 }
 
