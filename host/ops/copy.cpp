@@ -147,11 +147,8 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   if (to.numel() == 0) return;
   if (by_plugin("copy_", options.implementation, {&to, &from, &options, &stream}, stream)) return;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
-  // Where an item is a core, a cast of elements in another order takes many times as long as a transposing copy and a cast.
-  constexpr std::int64_t kWorthCopies = 4096;
   if (ElementwiseShape<2> shape = walk.shape; from.dtype() != to.dtype() && walk.layout == Layout::strided && options.implementation.empty() &&
-                                              to.is_contiguous() && from.sizes() == to.sizes() && to.numel() >= kWorthCopies &&
-                                              elementwise_tuning(runtime.traits()).local == 1 && transpose(shape))
+                                              to.is_contiguous() && from.sizes() == to.sizes() && copies_pay(runtime.traits(), to.numel()) && transpose(shape))
     return run(runtime, to, from.contiguous(stream), options, stream, op);
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
   if (from.dtype() == to.dtype()) {  // copies of elements of equal size share a plan

@@ -16,6 +16,9 @@ struct CopyProblem {
   bool transposes = false;  ///< outputs are adjacent along one dimension, inputs along another
 };
 
+/// True if a launch that would stride over that many elements takes longer than one over their copies in order, and these copies: where an item is a core.
+inline bool copies_pay(const DeviceTraits& traits, std::int64_t elements) { return elements >= 4096 && elementwise_tuning(traits).local == 1; }
+
 /// Pure function. Errors: not_supported, invalid_argument.
 KernelPlan select(const DeviceTraits& traits, const CopyProblem& problem, std::string_view forced = {});
 std::span<const Implementation<CopyProblem>> copy_implementations();

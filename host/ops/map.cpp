@@ -5,6 +5,7 @@
 #include "encode/generator.hpp"
 #include "encode/meaning.hpp"
 #include "encode/plugin_ops.hpp"
+#include "ops/copy_plan.hpp"
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
 #include "random/args.h"
@@ -182,10 +183,8 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
-  // Where an item is a core, tensors that are adjacent along another dimension than the outputs take many times as long as copies of them.
-  constexpr std::int64_t kWorthCopies = 4096;
-  bool wants_rows = l.problem.layout == Layout::strided && !l.problem.short_rows && options.implementation.empty() && n >= kWorthCopies &&
-                    elementwise_tuning(c.runtime->traits()).local == 1;
+  // Inputs that are adjacent along another dimension than the outputs.
+  bool wants_rows = l.problem.layout == Layout::strided && !l.problem.short_rows && options.implementation.empty() && copies_pay(c.runtime->traits(), n);
   for (std::size_t k = 0; k < outputs.size(); ++k) wants_rows = wants_rows && l.stride[16 * k] == 1;
   if (wants_rows) {
     for (std::size_t k = 0; k < inputs.size(); ++k)

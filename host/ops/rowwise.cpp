@@ -4,6 +4,7 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "encode/meaning.hpp"
+#include "ops/copy_plan.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise/held.hpp"
 #include "ops/rowwise_plan.hpp"
@@ -459,9 +460,6 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
   return true;
 }
 
-/// Elements from which copies take less time than what they save.
-constexpr std::int64_t kWorthCopies = 4096;
-
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
   check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
@@ -479,7 +477,7 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few. Where an item is a
   // core, rows of other strides than 1 take many times as long as those copies.
   const bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5,
-             wants_rows = options.implementation.empty() && row_tuning(c.runtime->traits()).local == 1 && c.m > 1 && c.n * c.m >= kWorthCopies;
+             wants_rows = options.implementation.empty() && c.m > 1 && copies_pay(c.runtime->traits(), c.n * c.m);
   auto needs_copy = [&](const Tensor& t, bool may_repeat) {
     const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
     return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));
@@ -494,11 +492,11 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   };
   for (Tensor& t : inputs)
     if (needs_copy(t, true)) {
-      // Elements that repeat along a dimension are copied once.
+      // Rows that repeat are copied once. Within a row all elements are copied, since one that repeats them along some of its dimensions has no single stride.
       const Dims strides = broadcast_strides(t, c.sizes);
       Dims sizes = c.sizes;
       for (int d = 0; d < sizes.rank(); ++d)
-        if (strides[d] == 0 && !many) sizes[d] = 1;
+        if (strides[d] == 0 && !many && !c.gone[static_cast<std::size_t>(d)]) sizes[d] = 1;
       const Tensor made = dense(sizes, t.dtype());
       copy_(made, t.as_strided(sizes, strides), {}, stream);
       t = made.expand(c.sizes);

@@ -550,6 +550,17 @@ TEST(Rowwise, RowsAlongAnyDimensionHaveTheBitsOfContiguousOnes) {
   }
 }
 
+TEST(Rowwise, InputsMayRepeatAlongSomeDimensionsOfARow) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor x = randn({9, 30, 40}, {.device = device, .seed = 1}), y = randn({9, 1, 40}, {.device = device, .seed = 2}),
+                 z = randn({30, 1}, {.device = device, .seed = 3});
+    auto f = [](Row& row, Expr a, Expr b, Expr c) { return a - row.sum(a * b + c); };
+    const Tensor got = rowwise(f, {x, y, z}, {.dims = {1, 2}})[0];
+    const Tensor want = rowwise(f, {x, y.expand(x.sizes()).contiguous(), z.expand(x.sizes()).contiguous()}, {.dims = {1, 2}})[0];
+    EXPECT_EQ(got.to_bytes(), want.to_bytes());
+  }
+}
+
 TEST(Rowwise, NothingIsNothing) {
   CLUTCH_EACH_DEVICE(device) {
     auto none_of = [&](const Dims& sizes) { return zeros(sizes, {.device = device}); };
