@@ -484,7 +484,11 @@ cl_uint count_parameters(const std::string& source, const std::string& name) {
                                                                     "\x7f"
                                                                     "ELF") == 0)
     return count_compiled(source, name);
-  auto at = source.find("__kernel void " + name + "(");
+  // The wrapper of a kernel text from outside is there twice, first the one that has a predicate.
+  constexpr std::string_view kPredicated = "#ifdef CLUTCH_PREDICATED\n#line";
+  auto from = source.find("#define CLUTCH_PREDICATED 1") == std::string::npos ? source.find(kPredicated) : std::string::npos;
+  if (from != std::string::npos) from = source.find("#else", from);
+  auto at = source.find("__kernel void " + name + "(", from == std::string::npos ? 0 : from);
   if (at == std::string::npos) return 0;
   auto begin = source.find('(', at), end = source.find(')', begin);
   std::string list = source.substr(begin, end - begin);
