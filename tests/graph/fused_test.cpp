@@ -308,7 +308,8 @@ TEST(Fused, OtherTensorsAndNumbersTakeTheirPlaces) {
     const std::vector<int> adds = graph.find("add_");
     ASSERT_EQ(adds.size(), 1u);
     std::string number;
-    for (const GraphArgument& a : graph.nodes()[static_cast<std::size_t>(adds[0])].arguments)
+    const std::vector<GraphNode> nodes = graph.nodes();
+    for (const GraphArgument& a : nodes[static_cast<std::size_t>(adds[0])].arguments)
       if (a.kind == Argument::Kind::value && a.name.starts_with("p")) number = a.name;
     ASSERT_FALSE(number.empty());
     std::vector<float> want = x.to_host<float>(stream);
