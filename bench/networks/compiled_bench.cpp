@@ -165,7 +165,7 @@ struct PowerIteration {
 
   explicit PowerIteration(const Device& device) {
     // Eigenvalues 1, 0.98, 0.5 and less: the loop has some hundred iterations.
-    const Tensor q = linalg::eigh(add(randn({kSide, kSide}, {.device = device, .seed = 1}), randn({kSide, kSide}, {.device = device, .seed = 1}).mT())).vectors;
+    const Tensor q = linalg::eigh(add(randn({kSide, kSide}, {.device = device, .seed = 1}), randn({kSide, kSide}, {.device = device, .seed = 1}).mT())).v;
     std::vector<float> values(kSide);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = i == 0 ? 1.0F : i == 1 ? 0.98F : 0.5F / static_cast<float>(i);
     a = linalg::matmul(mul(q, from_host(values, {kSide}, device)), q.mT());
@@ -201,7 +201,7 @@ Work power_iteration(const Device& device, const char* backend) {
     const StreamGuard guard(stream);
     const Tensor ours = (*compiled)(p->start);
     if (std::string wrong = same_bits(ours, host_loop(), stream); !wrong.empty()) return wrong;
-    const double found = ours.item(stream), exact = linalg::eigh(p->a).values.to_host<float>(stream).back();
+    const double found = ours.item(stream), exact = linalg::eigh(p->a).w.to_host<float>(stream).back();
     return std::abs(found - exact) < 1e-4 ? "" : fmt::format("the eigenvalue must be {}, got {}", exact, found);
   };
   work.peers.push_back({"a host loop that reads its predicate", repeated(stream, [=] { host_loop(); })});

@@ -137,7 +137,9 @@ TEST(Fused, RelaxedRoundingLeavesOutWhatNobodyStores) {
         const Tensor s = add(x, y), read = keeps_sum ? wide(s) : add(wide(x), wide(y));
         EXPECT_EQ(got.to_bytes(stream), sub(mul(read, 3), wide(x)).to(dtype).to_bytes(stream));
         EXPECT_NE(got.to_bytes(stream), sub(mul(s, 3), x).to_bytes(stream));
-        if (keeps_sum) EXPECT_EQ(kept.to_bytes(stream), s.to_bytes(stream));
+        if (keeps_sum) {
+          EXPECT_EQ(kept.to_bytes(stream), s.to_bytes(stream));
+        }
       }
       // Whole numbers and truth values are what calls make of them.
       Graph graph({.backend = "fused", .relaxed_rounding = true});
