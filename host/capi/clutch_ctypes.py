@@ -577,7 +577,7 @@ class LRSchedulerOptions(Sized):
 
 
 class GraphOptions(Sized):
-    _fields_ = [("size", c_size_t), ("keep_graph", c_int64), ("backend", c_char_p)]
+    _fields_ = [("size", c_size_t), ("keep_graph", c_int64), ("backend", c_char_p), ("relaxed_rounding", c_int64)]
 
 
 class CaptureOptions(Sized):

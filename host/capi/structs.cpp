@@ -1115,11 +1115,12 @@ optim::LRSchedulerOptions read(const clutch_optim_lr_scheduler_options_t* given,
 GraphOptions read(const clutch_graph_options_t* given, std::string_view what) {
   GraphOptions r;
   // Another count of members does not compile.
-  [[maybe_unused]] auto& [m0, m1] = r;
+  [[maybe_unused]] auto& [m0, m1, m2] = r;
   if (!given) return r;
   const clutch_graph_options_t c = sized(given, what);
   r.keep_graph = flag(c.keep_graph, at(what, "keep_graph"));
   r.backend = text(c.backend);
+  r.relaxed_rounding = flag(c.relaxed_rounding, at(what, "relaxed_rounding"));
   return r;
 }
 CaptureOptions read(const clutch_capture_options_t* given, std::string_view what) {

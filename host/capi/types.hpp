@@ -1096,7 +1096,7 @@ struct Initial<clutch_graph_options_t> {
   static constexpr std::string_view kName = "clutch_graph_options_t";
   static clutch_graph_options_t value() { return CLUTCH_GRAPH_OPTIONS_INIT; }
 };
-static_assert(sizeof(clutch_graph_options_t) == 8 * 3);
+static_assert(sizeof(clutch_graph_options_t) == 8 * 4);
 GraphOptions read(const clutch_graph_options_t* given, std::string_view what);
 template <>
 struct Initial<clutch_capture_options_t> {

@@ -578,6 +578,7 @@ class Fuser {
     std::vector<Operand> elements, results, inputs, captured;  ///< all but captured ones with views over the group's space
     ExprFunction function;                                     ///< of a pointwise group, or of one with a product
     RowsMeaning rows;                                          ///< of another
+    int unrounded = 0;                                         ///< values that relaxed rounding left as they were
   };
 
   /// nullopt if a reduction's launch cannot be made, which is then not to be fused.
@@ -594,6 +595,7 @@ class Fuser {
         return std::nullopt;
       }
       if (fused) {
+        program.unrounded += fused->unrounded;
         program.steps.push_back(*std::move(fused));
         continue;
       }
@@ -647,10 +649,16 @@ class Fuser {
   }
 
   /// Values as a store in the dtype and a load would leave them.
-  static std::optional<Expr> stored(const Expr& value, DType dtype) {
+  std::optional<Expr> stored(const Expr& value, const Operand& o, const Group& group, int& unrounded) const {
+    const DType dtype = o.view.dtype;
     if (compute_dtype(dtype, kOp) == dtype && dtype == value.dtype()) return value;
     if (broken_rule == BrokenRule::narrow_store) [[unlikely]]
       return cast(value, compute_dtype(dtype, kOp));
+    // What the launch stores is rounded by the store, and its readers in the launch read the same value.
+    if (options_.relaxed && is_floating(dtype) && is_inside(o, group)) {
+      ++unrounded;
+      return cast(value, compute_dtype(dtype, kOp));
+    }
     // A store rounds once from f64; a cast of an expression goes by way of f32.
     if (value.dtype() == DType::f64 && (dtype == DType::f16 || dtype == DType::bf16)) return std::nullopt;
     return cast(value, dtype);
@@ -735,7 +743,7 @@ class Fuser {
       for (int k = 0; k < m.elements + m.results; ++k) {
         Operand o = operand(k);
         const std::optional<Expr> value =
-            stored(k < m.elements ? of_elements[static_cast<std::size_t>(k)] : of_results[static_cast<std::size_t>(k - m.elements)], o.view.dtype);
+            stored(k < m.elements ? of_elements[static_cast<std::size_t>(k)] : of_results[static_cast<std::size_t>(k - m.elements)], o, group, built.unrounded);
         if (!value) {
           why = "a store rounds f64 to 16 bits at once, which no function of values does";
           return std::nullopt;
@@ -809,7 +817,7 @@ class Fuser {
       return leader.is_product() ? emission().tensor(o.view, group.space, leader.space, leader.meaning->sizes) : emission().tensor(o.view, group.space);
     };
     std::vector<Tensor> operands;
-    FusedStep step{.work = {}, .nodes = group.nodes, .form = leader.is_product() ? "product" : group.rows.empty() ? "pointwise" : "rows", .addresses = {}};
+    FusedStep step{.work = {}, .nodes = group.nodes, .form = leader.is_product() ? "product" : group.rows.empty() ? "pointwise" : "rows", .unrounded = built->unrounded, .addresses = {}};
     try {
       for (const Operand& o : built->elements) elements.push_back(tensor_of(o));
       for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));

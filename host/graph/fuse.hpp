@@ -23,17 +23,20 @@ struct FusedStep {
   GraphWork work;
   std::vector<int> nodes;                      ///< in their order
   const char* form = "";                       ///< "pointwise", "rows" or "product"; empty of one node
+  int unrounded = 0;                           ///< values that relaxed rounding left as they were
   std::vector<std::pair<int, int>> addresses;  ///< for each use of `work` the node and its use that has the same address
 };
 
 struct FuseOptions {
   bool if_any = false;   ///< gives no steps at all if nothing is fused
   bool products = true;  ///< into launches of products, whose programs take seconds to build
+  bool relaxed = false;  ///< values in narrower floating dtypes pass from node to node unrounded
 };
 
 struct FusedProgram {
   std::vector<FusedStep> steps;        ///< in an order that keeps each result
   std::vector<std::string> why_alone;  ///< for each node of the graph why it is not fused; empty if it is
+  int unrounded = 0;                   ///< of all steps
 };
 
 /// The nodes of a finished capture in fewer launches, each result with the same bits. Pointwise nodes that read each other's results, or one tensor, become one

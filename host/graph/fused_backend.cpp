@@ -11,12 +11,12 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
-FusedBackend::FusedBackend(bool alone) : alone_(alone), chosen_(alone) {}
+FusedBackend::FusedBackend(bool alone, bool relaxed) : alone_(alone), relaxed_(relaxed), chosen_(alone) {}
 FusedBackend::~FusedBackend() = default;
 
 void FusedBackend::instantiate(const GraphProgram& program) {
   const GraphState& state = program.state();
-  FusedProgram fused = fuse(state, {.if_any = !alone_, .products = alone_});
+  FusedProgram fused = fuse(state, {.if_any = !alone_, .products = alone_, .relaxed = relaxed_});
   if (fused.steps.empty() && !alone_) return;
   auto inner = std::make_unique<GraphState>(state.runtime(), "host", make_backend("host"));
   groups_ = 0;
@@ -27,6 +27,7 @@ void FusedBackend::instantiate(const GraphProgram& program) {
   inner->take_memory(state);
   inner->instantiate();
   inner_ = std::move(inner);
+  unrounded_ = fused.unrounded;
   steps_ = std::move(fused.steps);
   why_alone_ = std::move(fused.why_alone);
   stale_.clear(), updated_.clear();
@@ -102,7 +103,7 @@ void FusedBackend::reset() {
   inner_.reset();
   steps_.clear(), why_alone_.clear();
   stale_.clear(), updated_.clear();
-  groups_ = 0;
+  groups_ = unrounded_ = 0;
 }
 
 std::string FusedBackend::debug() const {
@@ -110,6 +111,7 @@ std::string FusedBackend::debug() const {
   std::size_t fused = 0, alone = 0;
   for (const FusedStep& step : steps_) (step.nodes.size() > 1 ? fused : alone) += step.nodes.size();
   std::string text = fmt::format("{} nodes in {} fused launches, {} alone", fused, groups_, alone);
+  if (relaxed_) text += fmt::format("; {} values pass unrounded (relaxed_rounding)", unrounded_);
   std::map<std::string, int> reasons;
   for (const std::string& why : why_alone_)
     if (!why.empty()) ++reasons[why];

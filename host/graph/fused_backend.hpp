@@ -13,8 +13,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// that launches of the fused program would not have the results of the nodes, the nodes replay one by one.
 class FusedBackend : public GraphImpl {
  public:
-  /// `alone`: no other backend replays the graph, so that its nodes need no memory.
-  explicit FusedBackend(bool alone);
+  /// `alone`: no other backend replays the graph, so that its nodes need no memory. `relaxed`: GraphOptions::relaxed_rounding.
+  explicit FusedBackend(bool alone, bool relaxed = false);
   ~FusedBackend() override;
   void instantiate(const GraphProgram& program) override;
   void changed(const GraphProgram& program, std::span<const int> nodes) override;
@@ -39,14 +39,14 @@ class FusedBackend : public GraphImpl {
   /// Why the fused program does not have the nodes' results with the present addresses; empty if it has.
   std::string find_stale(const GraphState& state) const;
 
-  const bool alone_;
+  const bool alone_, relaxed_;
   bool chosen_;
   std::unique_ptr<GraphState> inner_;
   std::vector<FusedStep> steps_;  ///< without their work
   std::vector<std::string> why_alone_;
   std::string stale_;
   std::string updated_;  ///< why an update() of a node ended the use of the fused program
-  int groups_ = 0;
+  int groups_ = 0, unrounded_ = 0;
 };
 
 /// The backend itself, or the one among those that it chooses from; null if there is none.

@@ -24,7 +24,7 @@ namespace detail {
 /// State of a Graph: empty, capturing, or a finished capture.
 class GraphHandle {
  public:
-  bool keep_graph = false;
+  bool keep_graph = false, relaxed_rounding = false;
   std::string backend_name;
   std::unique_ptr<GraphImpl> backend;  ///< backend of the capture underway
   std::shared_ptr<Capture> capture;
@@ -78,7 +78,9 @@ std::string_view name(GraphNodeKind kind) noexcept {
 Graph::Graph(const GraphOptions& options) : handle_(std::make_unique<detail::GraphHandle>()) {
   handle_->keep_graph = options.keep_graph;
   handle_->backend_name = options.backend.empty() ? detail::the_settings().graph.value : std::string(options.backend);
+  handle_->relaxed_rounding = options.relaxed_rounding;
   detail::check_backend(handle_->backend_name);
+  detail::check_rounding(handle_->backend_name, options.relaxed_rounding);
 }
 
 Graph::~Graph() {
@@ -95,7 +97,7 @@ void Graph::capture_begin(const Stream& stream, const CaptureOptions& options) {
   constexpr const char* kOp = "Graph::capture_begin";
   if (handle_->capture) throw Error(ErrorCode::capturing, kOp, "the graph's capture must have ended, got one that goes on");
   if (handle_->state) throw Error(ErrorCode::invalid_argument, kOp, "the graph must be empty, got one that holds a capture; reset() forgets it");
-  std::unique_ptr<GraphImpl> backend = detail::make_backend(handle_->backend_name);
+  std::unique_ptr<GraphImpl> backend = detail::make_backend(handle_->backend_name, handle_->relaxed_rounding);
   CaptureOptions wanted = options;
   if (wanted.pool == PoolId{}) wanted.pool = backend->pool();
   handle_->capture = detail::start(stream, wanted, false, kOp);

@@ -227,8 +227,8 @@ class Writer {
 
 class Reader {
  public:
-  Reader(const std::string& path, const Device& device, const std::string& backend)
-      : file_(open(path)), runtime_(runtime_for(device)), state_(std::make_unique<GraphState>(runtime_, backend, make_backend(backend))) {}
+  Reader(const std::string& path, const Device& device, const std::string& backend, bool relaxed)
+      : file_(open(path)), runtime_(runtime_for(device)), state_(std::make_unique<GraphState>(runtime_, backend, make_backend(backend, relaxed))) {}
 
   std::unique_ptr<GraphState> read() {
     auto graph = file_.metadata().find("clutch.graph"), digest = file_.metadata().find("clutch.digest");
@@ -495,7 +495,7 @@ void save_graph(const GraphState& state, const std::string& path, std::span<cons
 }
 
 std::unique_ptr<GraphState> load_graph(const std::string& path, const Device& device, const GraphOptions& options, const std::string& backend) {
-  Reader reader(path, device, backend);
+  Reader reader(path, device, backend, options.relaxed_rounding);
   try {
     std::unique_ptr<GraphState> state = reader.read();
     if (!options.keep_graph) state->instantiate();

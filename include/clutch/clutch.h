@@ -2858,8 +2858,9 @@ struct clutch_graph_options_t {
   size_t size;
   int64_t keep_graph;
   const char* backend;
+  int64_t relaxed_rounding;
 };
-#define CLUTCH_GRAPH_OPTIONS_INIT {sizeof(clutch_graph_options_t), 0, NULL}
+#define CLUTCH_GRAPH_OPTIONS_INIT {sizeof(clutch_graph_options_t), 0, NULL, 0}
 
 /* clutch::CaptureOptions */
 struct clutch_capture_options_t {

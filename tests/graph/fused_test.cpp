@@ -115,6 +115,47 @@ TEST(Fused, AStoreThatDoesNotRoundIsFound) {
   }
 }
 
+TEST(Fused, RelaxedRoundingLeavesOutWhatNobodyStores) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    StreamGuard guard(stream);
+    for (DType dtype : {DType::f16, DType::bf16}) {
+      SCOPED_TRACE(name(dtype));
+      const Tensor x = random({1000}, device, dtype), y = random({1000}, device, dtype, 2);
+      auto wide = [](const Tensor& t) { return t.to(DType::f32); };
+      for (bool keeps_sum : {false, true}) {
+        Graph graph({.backend = "fused", .relaxed_rounding = true});
+        Tensor got, kept;
+        {
+          GraphCapture capture(graph, stream);
+          Tensor s = add(x, y);
+          if (keeps_sum) kept = s;
+          got = sub(mul(s, 3), x);
+        }
+        graph.replay(stream);
+        EXPECT_NE(graph.report().why.find(keeps_sum ? "1 values pass unrounded" : "2 values pass unrounded"), std::string::npos) << graph.report().why;
+        const Tensor s = add(x, y), read = keeps_sum ? wide(s) : add(wide(x), wide(y));
+        EXPECT_EQ(got.to_bytes(stream), sub(mul(read, 3), wide(x)).to(dtype).to_bytes(stream));
+        EXPECT_NE(got.to_bytes(stream), sub(mul(s, 3), x).to_bytes(stream));
+        if (keeps_sum) {
+          EXPECT_EQ(kept.to_bytes(stream), s.to_bytes(stream));
+        }
+      }
+      // Whole numbers and truth values are what calls make of them.
+      Graph graph({.backend = "fused", .relaxed_rounding = true});
+      Tensor got;
+      {
+        GraphCapture capture(graph, stream);
+        got = mul(mul(x, 10).to(DType::i8).to(dtype), y);
+      }
+      graph.replay(stream);
+      EXPECT_EQ(got.to_bytes(stream), mul(mul(wide(x), 10).to(DType::i8).to(dtype), y).to_bytes(stream));
+    }
+    for (const char* backend : {"host", "auto"})
+      EXPECT_EQ(code_of([&] { Graph({.backend = backend, .relaxed_rounding = true}); }), ErrorCode::invalid_argument) << backend;
+  }
+}
+
 TEST(Fused, BroadcastInputsAndSiblingsShareALaunch) {
   CLUTCH_EACH_DEVICE(device) {
     const Counts c = expect_eager_bits(device, {random({33, 65}, device), random({65}, device, DType::f32, 2), random({33, 1}, device, DType::f32, 3)},
