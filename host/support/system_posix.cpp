@@ -216,11 +216,16 @@ namespace {
 /// Why a range of addresses of which parts will be used should not be taken; empty if it may. A range takes a sixteenth of what is left at most, so that others
 /// find addresses under `ulimit -v`, too, however many ranges there are.
 std::string no_range(std::size_t bytes) {
-  if (std::ifstream file("/proc/sys/vm/overcommit_memory"); file.get() == '2') return "the system counts ranges as memory (vm.overcommit_memory is 2)";
+  static const bool counts = std::ifstream("/proc/sys/vm/overcommit_memory").get() == '2';
+  if (counts) return "the system counts ranges as memory (vm.overcommit_memory is 2)";
   constexpr std::uint64_t kAddresses = 1ull << 47;
-  std::uint64_t most = kAddresses, pages = 0;
+  std::uint64_t most = kAddresses, pages = 0;  // pages of addresses that are taken; 0: not known
   if (rlimit limit{}; ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) most = std::min<std::uint64_t>(most, limit.rlim_cur);
-  if (std::ifstream file("/proc/self/statm"); !(file >> pages)) pages = 0;
+  if (const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC); file >= 0) {
+    std::array<char, 32> text{};
+    if (::read(file, text.data(), text.size() - 1) > 0) pages = std::strtoull(text.data(), nullptr, 10);
+    ::close(file);
+  }
   const std::uint64_t left = most - std::min(most, pages * page_bytes());
   return bytes <= left / 16 ? std::string() : fmt::format("of the {} bytes of addresses that are left one range may take {}", left, left / 16);
 }
