@@ -33,13 +33,13 @@ __kernel void self_test_args(__global uchar* out, ulong out_offset, CLUTCH_ARGS(
 // A matrix instruction as matmul.cl has it: for each group `begin` and `times` times a fragment of a times one of b, in lines of MATMUL_LINE_WORDS
 // words. Needs what
 // matmul/fragments.clh needs, and CLUTCH_SPARSE_INSTRUCTION: 1 if a is 2:4 and the instruction one for such matrices (matmul/sparse_fragments.clh).
-#if defined(CLUTCH_ENTRY_self_test_matrix) || defined(CLUTCH_ENTRY_self_test_exchange)
+#if defined(CLUTCH_ENTRY_self_test_matrix) || defined(CLUTCH_ENTRY_self_test_matrix_speed) || defined(CLUTCH_ENTRY_self_test_exchange)
 #include "matmul/fragments.clh"
 #endif
-#ifdef CLUTCH_ENTRY_self_test_matrix
-#if CLUTCH_SPARSE_INSTRUCTION
+#if (defined(CLUTCH_ENTRY_self_test_matrix) || defined(CLUTCH_ENTRY_self_test_matrix_speed)) && CLUTCH_SPARSE_INSTRUCTION
 #include "matmul/sparse_fragments.clh"
 #endif
+#ifdef CLUTCH_ENTRY_self_test_matrix
 
 #if CLUTCH_LAYOUT == MATMUL_LAYOUT_MMA
 #define LINES_B (2 * FRAGMENT_N)  // which lanes may take at once
@@ -96,6 +96,58 @@ __kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix(__global uchar* out, ul
 #endif
 #pragma unroll
   for (uint r = 0; r < FRAGMENT_RESULTS; ++r) results[result_row(r, lane) * FRAGMENT_N + result_column(r, lane)] = sum[r];
+}
+#endif
+
+// How fast these instructions are where operands stay in registers: `times` times the instructions of a line, for each of CLUTCH_SELF_TEST_CHAINS results in
+// turn, so that none waits for the one before. Needs what self_test_matrix needs.
+#ifdef CLUTCH_ENTRY_self_test_matrix_speed
+#if CLUTCH_SPARSE_INSTRUCTION
+#define SPEED_A_WORDS SPARSE_A_WORDS
+#define SPEED_B_WORDS SPARSE_B_WORDS
+#define LINE_INSTRUCTIONS 1
+#else
+#define SPEED_A_WORDS A_WORDS
+#define SPEED_B_WORDS B_WORDS
+#define LINE_INSTRUCTIONS (PARTS * PART_STEPS)
+#endif
+
+__kernel CLUTCH_LANES_OF_SUB_GROUP void self_test_matrix_speed(__global uchar* out, ulong out_offset, uint times) {
+#if CLUTCH_STAND_IN
+  __local uint model[SUB_GROUP * MATMUL_MODEL_WORDS];
+#else
+  __local uint* model = 0;
+#endif
+  const uint lane = (uint)get_local_id(0);
+  RESULT sum[CLUTCH_SELF_TEST_CHAINS][FRAGMENT_RESULTS];
+  uint x[SPEED_A_WORDS], y[SPEED_B_WORDS];
+  // Small numbers of all kinds, no two lanes' alike: devices slow down for numbers, not for zeros.
+#pragma unroll
+  for (uint i = 0; i < SPEED_A_WORDS; ++i) x[i] = (lane * 0x01030507 + i * 0x11131719 + 0x01010101) & 0x3b3b3b3b;
+#pragma unroll
+  for (uint i = 0; i < SPEED_B_WORDS; ++i) y[i] = (lane * 0x07050301 + i * 0x19171311 + 0x01010101) & 0x3b3b3b3b;
+  UNROLL_FRAGMENTS
+  for (uint c = 0; c < CLUTCH_SELF_TEST_CHAINS; ++c)
+    for (uint r = 0; r < FRAGMENT_RESULTS; ++r) sum[c][r] = 0;
+#pragma unroll 1
+  for (uint turn = 0; turn < times; ++turn) {
+    UNROLL_FRAGMENTS
+    for (uint i = 0; i < LINE_INSTRUCTIONS; ++i) {
+      UNROLL_FRAGMENTS
+      for (uint c = 0; c < CLUTCH_SELF_TEST_CHAINS; ++c) {
+#if CLUTCH_SPARSE_INSTRUCTION
+        multiply_sparse_fragments(sum[c], x, y, 0x44444444, model, lane);  // the first two of each quad
+#else
+        multiply_fragments(sum[c], x, y, model, lane);
+#endif
+      }
+    }
+  }
+  RESULT all = 0;
+  UNROLL_FRAGMENTS
+  for (uint c = 0; c < CLUTCH_SELF_TEST_CHAINS; ++c)
+    for (uint r = 0; r < FRAGMENT_RESULTS; ++r) all += sum[c][r];
+  ((__global RESULT*)(out + out_offset))[get_global_id(0)] = all;
 }
 #endif
 

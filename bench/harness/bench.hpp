@@ -105,6 +105,7 @@ class RooflineMeter {
 
  private:
   void measure_fixed();
+  void measure_matrix();
   Device device_;
   std::string file_;
   Roofline roofline_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "encode/matrix_speed.hpp"
 #include "harness/bench.hpp"
 #include "harness/json_input.hpp"
 #include "profile/roof_file.hpp"
@@ -227,7 +228,20 @@ RooflineMeter::RooflineMeter(const Device& device, bool fresh)
       roofline_ = {};  // not ours or half a file: measured again
     }
   }
-  if (roofline_.date.empty()) measure_fixed();
+  if (roofline_.date.empty()) {
+    measure_fixed();
+    return;
+  }
+  // A device whose matrix instructions are new to the library, or to the settings.
+  const auto of_matrix = [](const auto& peak) { return std::string_view(peak.first).starts_with(detail::kMatrixPeak); };
+  if (std::none_of(roofline_.peak_flops.begin(), roofline_.peak_flops.end(), of_matrix)) measure_matrix();
+}
+
+void RooflineMeter::measure_matrix() {
+  for (const auto& [numbers, flops] : detail::matrix_speeds(device_)) {
+    roofline_.peak_flops[std::string(detail::kMatrixPeak) + numbers] = flops;
+    roofline_.dirty = true;
+  }
 }
 
 void RooflineMeter::measure_fixed() {
@@ -239,6 +253,7 @@ void RooflineMeter::measure_fixed() {
   r.peak_flops["f32"] = measure_fma(device_, "f32");
   if (t.fp64) r.peak_flops["f64"] = measure_fma(device_, "f64");
   if (t.fp16) r.peak_flops["f16"] = measure_fma(device_, "f16");
+  measure_matrix();
   Stream stream = current_stream(device_);
   Tensor out = empty({16}, {.device = device_}, stream);
   Defines defines;

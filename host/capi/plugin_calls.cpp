@@ -318,6 +318,54 @@ const clutch_optim_rmsprop_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_
   c.precision = lend(lent, value.precision);
   return lent.kept(c);
 }
+const clutch_selective_scan_result_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const SelectiveScanResult& value) {
+  clutch_selective_scan_result_t c = CLUTCH_SELECTIVE_SCAN_RESULT_INIT;
+  c.y = lent.object<clutch_tensor_t>(value.y);
+  c.state = lent.object<clutch_tensor_t>(value.state);
+  return lent.kept(c);
+}
+const clutch_selective_scan_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const SelectiveScanOptions& value) {
+  clutch_selective_scan_options_t c = CLUTCH_SELECTIVE_SCAN_OPTIONS_INIT;
+  c.skip = lent.object<clutch_tensor_t>(value.skip);
+  c.gate = lent.object<clutch_tensor_t>(value.gate);
+  c.delta_bias = lent.object<clutch_tensor_t>(value.delta_bias);
+  c.delta_softplus = value.delta_softplus;
+  c.initial_state = lent.object<clutch_tensor_t>(value.initial_state);
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_selective_scan_gradients_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const SelectiveScanGradients& value) {
+  clutch_selective_scan_gradients_t c = CLUTCH_SELECTIVE_SCAN_GRADIENTS_INIT;
+  c.x = lent.object<clutch_tensor_t>(value.x);
+  c.delta = lent.object<clutch_tensor_t>(value.delta);
+  c.a = lent.object<clutch_tensor_t>(value.a);
+  c.b = lent.object<clutch_tensor_t>(value.b);
+  c.c = lent.object<clutch_tensor_t>(value.c);
+  c.skip = lent.object<clutch_tensor_t>(value.skip);
+  c.gate = lent.object<clutch_tensor_t>(value.gate);
+  c.delta_bias = lent.object<clutch_tensor_t>(value.delta_bias);
+  c.initial_state = lent.object<clutch_tensor_t>(value.initial_state);
+  return lent.kept(c);
+}
+const clutch_nn_layer_norm_gradients_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::LayerNormGradients& value) {
+  clutch_nn_layer_norm_gradients_t c = CLUTCH_NN_LAYER_NORM_GRADIENTS_INIT;
+  c.x = lent.object<clutch_tensor_t>(value.x);
+  c.weight = lent.object<clutch_tensor_t>(value.weight);
+  c.bias = lent.object<clutch_tensor_t>(value.bias);
+  return lent.kept(c);
+}
+const clutch_nn_norm_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::NormOptions& value) {
+  clutch_nn_norm_options_t c = CLUTCH_NN_NORM_OPTIONS_INIT;
+  c.normalized_rank = value.normalized_rank;
+  c.eps = value.eps;
+  return lent.kept(c);
+}
+const clutch_nn_rms_norm_gradients_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::RmsNormGradients& value) {
+  clutch_nn_rms_norm_gradients_t c = CLUTCH_NN_RMS_NORM_GRADIENTS_INIT;
+  c.x = lent.object<clutch_tensor_t>(value.x);
+  c.weight = lent.object<clutch_tensor_t>(value.weight);
+  return lent.kept(c);
+}
 void tell(std::string& text, const Tensor& value) { text += fmt::format("{}{}", text.empty() ? "" : " ", value.defined() ? name(value.dtype()) : "none"); }
 /// Each dtype once, and none where a list has undefined tensors or is empty.
 void tell(std::string& text, TensorList list) {
@@ -382,7 +430,7 @@ void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const CatOptions&
 }
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const ReduceOptions& value) {
   if (value.keepdim) text += " keepdim";
-  if (!is_empty(value.after)) text += " after";
+  if (!is_empty(value.after)) text += fmt::format(" after {}", (value.after).text());
 }
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const CopyOptions& value) {
   text += fmt::format(" overflow {}", static_cast<int>(value.overflow));
@@ -473,6 +521,39 @@ void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const optim::RMSp
   if (value.centered) text += " centered";
   if (value.maximize) text += " maximize";
   tell(text, value.precision);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const SelectiveScanResult& value) {
+  tell(text, value.y);
+  tell(text, value.state);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const SelectiveScanOptions& value) {
+  tell(text, value.skip);
+  tell(text, value.gate);
+  tell(text, value.delta_bias);
+  if (value.delta_softplus) text += " delta_softplus";
+  tell(text, value.initial_state);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const SelectiveScanGradients& value) {
+  tell(text, value.x);
+  tell(text, value.delta);
+  tell(text, value.a);
+  tell(text, value.b);
+  tell(text, value.c);
+  tell(text, value.skip);
+  tell(text, value.gate);
+  tell(text, value.delta_bias);
+  tell(text, value.initial_state);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::LayerNormGradients& value) {
+  tell(text, value.x);
+  tell(text, value.weight);
+  tell(text, value.bias);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::NormOptions& value) {
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::RmsNormGradients& value) {
+  tell(text, value.x);
+  tell(text, value.weight);
 }
 std::string tell_addcdiv_out(const void* const* a) {
   std::string text;
@@ -752,6 +833,83 @@ std::string tell_optim_rmsprop_(const void* const* a) {
   tell(text, *static_cast<const optim::StepOptions*>(a[7]));
   return text;
 }
+std::string tell_reduce_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  text += fmt::format(" op {}", static_cast<int>(*static_cast<const Reduce*>(a[1])));
+  tell(text, *static_cast<const ExprFunction*>(a[2]));
+  tell_all(text, *static_cast<const TensorList*>(a[3]));
+  tell(text, *static_cast<const ReduceOptions*>(a[4]));
+  return text;
+}
+std::string tell_linalg_matmul_function_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *(*static_cast<const linalg::MatrixOperand*>(a[2])).tensor());
+  tell(text, *static_cast<const ExprFunction*>(a[3]));
+  tell_all(text, *static_cast<const TensorList*>(a[4]));
+  tell(text, *static_cast<const linalg::MatmulOptions*>(a[5]));
+  return text;
+}
+std::string tell_selective_scan_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const SelectiveScanResult*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const Tensor*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const SelectiveScanOptions*>(a[6]));
+  return text;
+}
+std::string tell_selective_scan_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const SelectiveScanGradients*>(a[0]));
+  tell(text, *static_cast<const SelectiveScanResult*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const Tensor*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const Tensor*>(a[6]));
+  tell(text, *static_cast<const SelectiveScanOptions*>(a[7]));
+  return text;
+}
+std::string tell_nn_softmax_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  return text;
+}
+std::string tell_nn_log_softmax_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  return text;
+}
+std::string tell_nn_layer_norm_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const nn::LayerNormGradients*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const Tensor*>(a[4]));
+  tell(text, *static_cast<const Tensor*>(a[5]));
+  tell(text, *static_cast<const nn::NormOptions*>(a[6]));
+  return text;
+}
+std::string tell_nn_rms_norm_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const nn::RmsNormGradients*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const Tensor*>(a[4]));
+  tell(text, *static_cast<const nn::NormOptions*>(a[5]));
+  return text;
+}
 clutch_status_t call_addcdiv_out(void (*function)(void), const void* const* a) {
   Lent lent;
   return reinterpret_cast<decltype(&clutch_addcdiv_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const AddcOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
@@ -892,6 +1050,38 @@ clutch_status_t call_optim_rmsprop_(void (*function)(void), const void* const* a
   Lent lent;
   return reinterpret_cast<decltype(&clutch_optim_rmsprop_)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.list(*static_cast<const TensorList*>(a[1])), static_cast<const TensorList*>(a[1])->size(), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lent.list(*static_cast<const TensorList*>(a[3])), static_cast<const TensorList*>(a[3])->size(), lent.list(*static_cast<const TensorList*>(a[4])), static_cast<const TensorList*>(a[4])->size(), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const optim::RMSpropOptions*>(a[6])), lend(lent, *static_cast<const optim::StepOptions*>(a[7])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[8])));
 }
+clutch_status_t call_reduce_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_reduce_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), static_cast<std::int64_t>(*static_cast<const Reduce*>(a[1])), lent.object<clutch_expr_function_t>(*static_cast<const ExprFunction*>(a[2])), lent.list(*static_cast<const TensorList*>(a[3])), static_cast<const TensorList*>(a[3])->size(), lend(lent, *static_cast<const ReduceOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_linalg_matmul_function_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_linalg_matmul_function_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const linalg::MatrixOperand*>(a[2])->tensor()), lent.object<clutch_expr_function_t>(*static_cast<const ExprFunction*>(a[3])), lent.list(*static_cast<const TensorList*>(a[4])), static_cast<const TensorList*>(a[4])->size(), lend(lent, *static_cast<const linalg::MatmulOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
+clutch_status_t call_selective_scan_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_selective_scan_out)>(function)(lend(lent, *static_cast<const SelectiveScanResult*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const SelectiveScanOptions*>(a[6])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[7])));
+}
+clutch_status_t call_selective_scan_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_selective_scan_backward_out)>(function)(lend(lent, *static_cast<const SelectiveScanGradients*>(a[0])), lend(lent, *static_cast<const SelectiveScanResult*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[6])), lend(lent, *static_cast<const SelectiveScanOptions*>(a[7])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[8])));
+}
+clutch_status_t call_nn_softmax_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_softmax_backward_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), *static_cast<const int*>(a[3]), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_nn_log_softmax_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_log_softmax_backward_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), *static_cast<const int*>(a[3]), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_nn_layer_norm_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_layer_norm_backward_out)>(function)(lend(lent, *static_cast<const nn::LayerNormGradients*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[5])), lend(lent, *static_cast<const nn::NormOptions*>(a[6])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[7])));
+}
+clutch_status_t call_nn_rms_norm_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_rms_norm_backward_out)>(function)(lend(lent, *static_cast<const nn::RmsNormGradients*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lend(lent, *static_cast<const nn::NormOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
 
 }  // namespace
 
@@ -932,6 +1122,14 @@ std::span<const PluginCall> plugin_calls() {
       {"optim_adamw_", "optim::adamw_", call_optim_adamw_, tell_optim_adamw_},
       {"optim_adagrad_", "optim::adagrad_", call_optim_adagrad_, tell_optim_adagrad_},
       {"optim_rmsprop_", "optim::rmsprop_", call_optim_rmsprop_, tell_optim_rmsprop_},
+      {"reduce_out", "reduce", call_reduce_out, tell_reduce_out},
+      {"linalg_matmul_function_out", "linalg::matmul_function", call_linalg_matmul_function_out, tell_linalg_matmul_function_out},
+      {"selective_scan_out", "selective_scan", call_selective_scan_out, tell_selective_scan_out},
+      {"selective_scan_backward_out", "selective_scan_backward", call_selective_scan_backward_out, tell_selective_scan_backward_out},
+      {"nn_softmax_backward_out", "nn::softmax_backward", call_nn_softmax_backward_out, tell_nn_softmax_backward_out},
+      {"nn_log_softmax_backward_out", "nn::log_softmax_backward", call_nn_log_softmax_backward_out, tell_nn_log_softmax_backward_out},
+      {"nn_layer_norm_backward_out", "nn::layer_norm_backward", call_nn_layer_norm_backward_out, tell_nn_layer_norm_backward_out},
+      {"nn_rms_norm_backward_out", "nn::rms_norm_backward", call_nn_rms_norm_backward_out, tell_nn_rms_norm_backward_out},
   };
   return kCalls;
 }

@@ -54,7 +54,12 @@ bool is_of_op(const PluginImplementation& implementation, std::string_view op) {
   // An op may call itself by its name without namespaces.
   std::string_view own = implementation.op;
   if (const auto colons = own.rfind(':'); colons != std::string_view::npos && op.find(':') == std::string_view::npos) own.remove_prefix(colons + 1);
-  return op == own || (op.starts_with(own) && (op.substr(own.size()) == "_" || op.substr(own.size()) == "_out"));
+  const auto is = [&](std::string_view known) {
+    return op == known || (op.starts_with(known) && (op.substr(known.size()) == "_" || op.substr(known.size()) == "_out"));
+  };
+  // One of an op's form with a function stands beside those of the op itself.
+  constexpr std::string_view kWithFunction = "_function";
+  return is(own) || (own.ends_with(kWithFunction) && is(own.substr(0, own.size() - kWithFunction.size())));
 }
 bool is_plugin_implementation(std::string_view op, std::string_view name) {
   need_plugins();

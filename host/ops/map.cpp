@@ -4,6 +4,7 @@
 
 #include "encode/generator.hpp"
 #include "encode/meaning.hpp"
+#include "encode/plugin_functions.hpp"
 #include "encode/plugin_ops.hpp"
 #include "ops/copy_plan.hpp"
 #include "ops/map_plan.hpp"
@@ -257,9 +258,7 @@ namespace {
 /// Computes a function of tensors alone by a plugin, which gets it with its params. False if none takes it.
 bool mapped_by_plugin(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> inputs, std::span<const double> params, const Checked& c,
                       const MapOptions& options, const Stream& stream) {
-  if (!has_plugin_implementations("map") || f.captured_count() > 0 || numel(c.sizes) == 0) return false;
-  for (const ExprStep& s : f.body()->steps)
-    if (is_random(s.op)) return false;
+  if (!has_plugin_implementations("map") || !is_for_plugins(f) || numel(c.sizes) == 0) return false;
   const ExprFunction given = params.empty() ? f : f.with_params(params);
   return by_plugin("map", options.implementation, {&outputs, &given, &inputs, &options, &stream}, stream);
 }

@@ -2,6 +2,7 @@
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/matmul.hpp>
 
+#include "encode/plugin_functions.hpp"
 #include "ops/matmul/call.hpp"
 #include "ops/matmul/clblast.hpp"
 #include "ops/traced.hpp"
@@ -349,11 +350,19 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
 
 namespace {
 
+/// What plugins know a product with an epilogue by.
+constexpr const char* kOfFunction = "linalg::matmul_function";
+
 /// Computes into an existing output.
 void run_out(MatmulCall c, const Stream& stream) {
   check_matmul_inputs(c);
-  const bool is_plain = (!c.f || c.f->empty()) && !c.sparse && !c.b->packed() && c.options.numerics == linalg::Numerics::chain && c.out.numel() > 0;
-  if (is_plain && by_plugin(kOp, c.options.implementation, {&c.out, &c.a, c.b, &c.options, &stream}, stream)) return;
+  const bool is_product = !c.sparse && !c.b->packed() && c.options.numerics == linalg::Numerics::chain && c.out.numel() > 0,
+             has_function = c.f && !c.f->empty();
+  if (is_product && !has_function && by_plugin(kOp, c.options.implementation, {&c.out, &c.a, c.b, &c.options, &stream}, stream)) return;
+  if (is_product && has_function && has_plugin_implementations(kOfFunction) && is_for_plugins(*c.f)) {
+    const std::span<const Tensor> inputs = c.inputs;
+    if (by_plugin(kOfFunction, c.options.implementation, {&c.out, &c.a, c.b, c.f, &inputs, &c.options, &stream}, stream)) return;
+  }
   // Complex columns must be adjacent, since kernels store pairs of real numbers.
   if (!is_complex(c.out.dtype()) || c.out.numel() == 0 || c.out.strides()[c.out.rank() - 1] == 1 || c.out.sizes()[c.out.rank() - 1] == 1)
     return run_matmul(c, stream);

@@ -3,6 +3,7 @@
 
 #include "common/reductions.h"
 #include "encode/meaning.hpp"
+#include "encode/plugin_functions.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
@@ -402,10 +403,13 @@ std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<co
 }
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
-  const std::string_view named = name_of(r, f, given);
+  const std::string_view named = options.after.empty() ? name_of(r, f, given) : std::string_view();
   check_implementation(options.implementation, named.empty() ? "reduce" : named, kImplementations);
   if (r.n == 0) return;
   if (!named.empty() && r.m > 0 && by_plugin(named, options.implementation, {&out, given.data(), &options, &stream}, stream)) return;
+  if (named.empty() && r.m > 0 && has_plugin_implementations("reduce") && is_for_plugins(f) && is_for_plugins(options.after) &&
+      by_plugin("reduce", options.implementation, {&out, &r.op, &f, &given, &options, &stream}, stream))
+    return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
   Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};

@@ -211,6 +211,7 @@ void run(Runtime& runtime, const SelectiveScanResult& out, const Call& call, con
       fill_(out.state, 0, {}, stream);
     return;
   }
+  if (by_plugin(kForward, call.options.implementation, {&out, &call.x, &call.delta, &call.a, &call.b, &call.c, &call.options, &stream}, stream)) return;
   // Results that do not lie as the kernel writes them are made apart.
   const bool lies = out.y.sizes()[2] == 1 || out.y.strides()[2] == 1;
   const Tensor y = lies ? out.y : empty(out.y.sizes(), {.dtype = out.y.dtype(), .device = stream.device()}, stream);
@@ -260,6 +261,7 @@ SelectiveScanGradients gradients(Runtime& runtime, const SelectiveScanResult& gr
     }
     return made;
   }
+  if (by_plugin(kBackward, o.implementation, {&made, &grad, &call.x, &call.delta, &call.a, &call.b, &call.c, &o, &stream}, stream)) return made;
   const Tensor of_y = rows_of(grad.y, stream), of_state = contiguous(grad.state, stream);
   Ready r = ready(call, of_y, made.x, stream);
   r.problem.backward = true;

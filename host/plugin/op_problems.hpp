@@ -2,6 +2,7 @@
 #pragma once
 // Problems by groups of ops: what add_problems() asks for.
 #include <clutch/expr.hpp>
+#include <clutch/ops/reduce.hpp>
 
 #include "plugin/problems.hpp"
 
@@ -11,6 +12,19 @@ void map_problems(PluginProblems& problems);
 /// Problems of a function: tensors of these dtypes in several layouts, with its params and with others.
 void function_problems(PluginProblems& problems, const ExprFunction& function, std::span<const DType> outputs, std::span<const DType> inputs);
 void copy_problems(PluginProblems& problems);
+
+void reduction_problems(PluginProblems& problems);
+/// Problems of a reduction of a function, with its `after` and keepdim.
+void reduction_problems(PluginProblems& problems, Reduce op, const ExprFunction& function, DType output, std::span<const DType> inputs,
+                        const ReduceOptions& given);
+void product_problems(PluginProblems& problems);
+/// Problems of a product with an epilogue.
+void product_problems(PluginProblems& problems, const ExprFunction& function, DType output, DType of_a, DType of_b, std::span<const DType> inputs);
+void scan_problems(PluginProblems& problems);
+void scan_gradient_problems(PluginProblems& problems);
+void softmax_gradient_problems(PluginProblems& problems, bool logs);
+/// Of layer_norm, else of rms_norm.
+void norm_gradient_problems(PluginProblems& problems, bool layers);
 
 void topk_problems(PluginProblems& problems);
 void nonzero_problems(PluginProblems& problems);

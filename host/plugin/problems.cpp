@@ -455,16 +455,31 @@ void add_problems(PluginProblems& problems, std::string_view op) {
   if (op == "uniform_") draw_problems(problems, false);
   if (op == "normal_") draw_problems(problems, true);
   if (op.starts_with("optim::")) optim_problems(problems, op);
+  if (op == "reduce") reduction_problems(problems);
+  if (op == "linalg::matmul_function") product_problems(problems);
+  if (op == "selective_scan") scan_problems(problems);
+  if (op == "selective_scan_backward") scan_gradient_problems(problems);
+  if (op == "nn::softmax_backward") softmax_gradient_problems(problems, false);
+  if (op == "nn::log_softmax_backward") softmax_gradient_problems(problems, true);
+  if (op == "nn::layer_norm_backward") norm_gradient_problems(problems, true);
+  if (op == "nn::rms_norm_backward") norm_gradient_problems(problems, false);
 }
 
-bool has_functions(std::string_view op) { return op == "map"; }
+bool has_functions(std::string_view op) { return op == "map" || op == "reduce" || op == "linalg::matmul_function"; }
 
-void add_problems_of_call(PluginProblems& problems, std::string_view /*op*/, std::span<const void* const> arguments) {
+void add_problems_of_call(PluginProblems& problems, std::string_view op, std::span<const void* const> arguments) {
   auto dtypes = [&](std::size_t i) {
     std::vector<DType> all;
     for (const Tensor& t : *static_cast<const std::span<const Tensor>*>(arguments[i])) all.push_back(t.dtype());
     return all;
   };
+  auto dtype = [&](std::size_t i) { return static_cast<const Tensor*>(arguments[i])->dtype(); };
+  if (op == "reduce")
+    return reduction_problems(problems, *static_cast<const Reduce*>(arguments[1]), *static_cast<const ExprFunction*>(arguments[2]), dtype(0), dtypes(3),
+                              *static_cast<const ReduceOptions*>(arguments[4]));
+  if (op == "linalg::matmul_function")
+    return product_problems(problems, *static_cast<const ExprFunction*>(arguments[3]), dtype(0), dtype(1),
+                            static_cast<const linalg::MatrixOperand*>(arguments[2])->tensor()->dtype(), dtypes(4));
   function_problems(problems, *static_cast<const ExprFunction*>(arguments[1]), dtypes(0), dtypes(2));
 }
 

@@ -18,6 +18,12 @@ struct Sums {
   std::int64_t memory = 0;
 };
 
+/// The limit of matrix instructions, of the device that has the highest.
+std::string matrix_limit_text(const Profile& profile, std::string_view matrix) {
+  double most = 0;
+  for (const auto& [index, device] : profile.devices) most = std::max(most, matrix_limit(device.roof, matrix));
+  return most > 0 ? fmt::format("roof {:.1f} GFLOP/s", most * 1e-9) : "whose roof is not known";
+}
 std::string shortened(const std::string& text, std::size_t most) { return text.size() <= most ? text : text.substr(0, most - 3) + "..."; }
 
 std::string time_text(double us) {
@@ -60,7 +66,9 @@ std::vector<profiler::KeyAverage> profile_averages(const Profile& profile, const
   }
   std::map<Key, profiler::KeyAverage> found;
   struct Busy {
-    double seconds = 0, allowed = 0, flops_time = 0, bytes_time = 0;
+    double seconds = 0, known = 0, allowed = 0, flops_time = 0, bytes_time = 0;
+    std::string_view matrix = {};
+    bool mixed = false;  ///< some have other matrix instructions than others
   };
   std::map<Key, Busy> busy;
   for (std::uint32_t i : profile.order) {
@@ -79,7 +87,9 @@ std::vector<profiler::KeyAverage> profile_averages(const Profile& profile, const
       a.flops += r.flops, a.bytes += r.bytes;
       const profiler::RoofPoint roof = profile.roof_of(r);
       Busy& b = busy[key];
+      b.mixed = b.mixed || (a.count > 1 && roof.matrix != b.matrix), b.matrix = roof.matrix;
       b.seconds += us * 1e-6, b.allowed += roof.roof_us;
+      if (roof.matrix.empty() || !roof.binding.empty()) b.known += us * 1e-6;
       (roof.binding == "compute" ? b.flops_time : b.bytes_time) += roof.roof_us;
       continue;
     }
@@ -92,7 +102,9 @@ std::vector<profiler::KeyAverage> profile_averages(const Profile& profile, const
   std::vector<profiler::KeyAverage> all;
   for (auto& [key, a] : found) {
     if (const Busy& b = busy[key]; b.seconds > 0) {
-      a.roof = {.gflops = a.flops / b.seconds * 1e-9, .gbps = a.bytes / b.seconds * 1e-9, .roof_us = b.allowed, .roof_pct = 1e-4 * b.allowed / b.seconds};
+      a.roof = {.gflops = a.flops / b.seconds * 1e-9, .gbps = a.bytes / b.seconds * 1e-9, .roof_us = b.allowed};
+      if (b.known > 0) a.roof.roof_pct = 1e-4 * b.allowed / b.known;
+      if (!b.mixed) a.roof.matrix = b.matrix;
       if (b.allowed > 0) a.roof.binding = b.flops_time > b.bytes_time ? "compute" : "memory";
     }
     all.push_back(std::move(a));
@@ -135,8 +147,13 @@ std::string profile_table(const Profile& profile, const profiler::TableOptions& 
     if (!a.input_shapes.empty()) text += fmt::format("    {}\n", a.input_shapes);
   }
   const profiler::ProfileTotals totals = profile.totals();
+  std::string of_matrix;
+  for (const auto& a : rows)
+    if (!a.roof.matrix.empty())
+      of_matrix += fmt::format("Matrix instructions: {} multiplies {}, {}\n", shortened(a.key, 36), a.roof.matrix, matrix_limit_text(profile, a.roof.matrix));
   text += rule + fmt::format("\nSelf CPU time total: {}\nDevice time total: {}\n", time_text(cpu), time_text(device));
   if (allowed > 0) text += fmt::format("Time that the roof allows: {} ({:.0f} %)\n", time_text(allowed), share(allowed, device));
+  text += of_matrix;
   text += fmt::format("Profiled: {} in {} events, of which the profiler took {}\n", time_text(totals.wall_us), totals.events, time_text(totals.overhead_us));
   if (totals.dropped > 0) text += fmt::format("Dropped: the oldest {} events, beyond max_events\n", totals.dropped);
   if (totals.untimed > 0) text += fmt::format("Without device times: {} commands\n", totals.untimed);

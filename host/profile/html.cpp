@@ -58,6 +58,12 @@ class Page {
   }
 
  private:
+  /// How much of which limit a command reaches, with what its matrix instructions multiply.
+  static std::string roof_text(const profiler::RoofPoint& roof) {
+    const std::string matrix = roof.matrix.empty() ? std::string() : fmt::format(" (matrix {})", roof.matrix);
+    if (roof.roof_pct > 0) return fmt::format("{} {}{}", percent(roof.roof_pct), roof.binding, matrix);
+    return matrix.empty() ? "–" : "not known" + matrix;
+  }
   /// The colour of a name: one of its own for those that take the device longest.
   const char* colour(std::string_view name) const {
     for (std::size_t i = 0; i < std::min(averages_.size(), kPageColours.size()); ++i)
@@ -165,8 +171,7 @@ class Page {
           fmt::format("<tr><td>{}<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span></td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td "
                       "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
                       html_text(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration_text(a.device_time_total), a.count,
-                      duration_text(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps),
-                      a.roof.roof_pct > 0 ? fmt::format("{} {}", percent(a.roof.roof_pct), a.roof.binding) : std::string("–"),
+                      duration_text(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps), roof_text(a.roof),
                       a.roof.roof_us > 0 ? duration_text(a.roof.roof_us) : std::string("–")));
     }
     out_.write("</table></div>\n");
@@ -191,7 +196,10 @@ class Page {
       least_y = std::min(least_y, a.roof.gflops * 1e9);
     }
     auto decade = [](double v, bool up) { return std::pow(10, up ? std::ceil(std::log10(v)) : std::floor(std::log10(v))); };
-    const double x0 = decade(least_x, false), x1 = decade(most_x, true), y0 = decade(least_y, false), y1 = decade(roof.flops * 1.2, true);
+    double highest = roof.flops;
+    for (const auto& [numbers, flops] : roof.matrix) highest = std::max(highest, flops);
+    most_x = std::max(most_x, highest / roof.bytes * 2);
+    const double x0 = decade(least_x, false), x1 = decade(most_x, true), y0 = decade(least_y, false), y1 = decade(highest * 1.2, true);
     auto x = [&](double v) { return 46 + 304 * std::log10(v / x0) / std::log10(x1 / x0); };
     auto y = [&](double v) { return 218 - 206 * std::log10(std::max(v, y0) / y0) / std::log10(y1 / y0); };
     std::string svg = "<h2>Roofline</h2><svg class=\"plot\" viewBox=\"0 0 360 250\" role=\"img\" aria-label=\"roofline\">";
@@ -207,6 +215,16 @@ class Page {
     if (roof.flops64 > 0 && roof.flops64 > y0)
       svg += fmt::format(R"(<line class="roof" stroke-dasharray="4 3" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>)",
                          x(std::max(x0, roof.flops64 / roof.bytes)), x(x1), y(roof.flops64), y(roof.flops64));
+    std::string matrix;
+    for (const auto& [numbers, flops] : roof.matrix) {
+      matrix += fmt::format("{}{} {:.1f}", matrix.empty() ? "" : ", ", numbers, flops * 1e-9);
+      if (flops <= y0) continue;
+      // From the memory's slope on.
+      const double from = std::max(x0, flops / roof.bytes);
+      svg += fmt::format(R"(<polyline class="roof" stroke-dasharray="1 3" points="{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}"/>)", x(std::min(knee, from)),
+                         y(std::min(knee, from) * roof.bytes), x(from), y(flops), x(x1), y(flops));
+      svg += fmt::format(R"(<text x="350" y="{:.1f}" text-anchor="end">matrix {}</text>)", y(flops) - 3, html_text(numbers));
+    }
     for (std::size_t i : shown) {
       const auto& a = averages_[i];
       svg +=
@@ -214,8 +232,9 @@ class Page {
                       x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), html_text(a.key), a.roof.gflops, a.roof.roof_pct);
     }
     svg += fmt::format(
-        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32){}, measured by clutch-bench. Caches may lift small commands over the line.</p>)",
-        roof.bytes * 1e-9, roof.flops * 1e-9, roof.flops64 > 0 ? fmt::format(" and {:.1f} (f64, dashed)", roof.flops64 * 1e-9) : "");
+        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32){}{}, measured by clutch-bench. Caches may lift small commands over the line.</p>)",
+        roof.bytes * 1e-9, roof.flops * 1e-9, roof.flops64 > 0 ? fmt::format(" and {:.1f} (f64, dashed)", roof.flops64 * 1e-9) : "",
+        matrix.empty() ? std::string() : fmt::format(", matrix instructions (dotted) {} GFLOP/s", matrix));
     out_.write(svg + '\n');
   }
 

@@ -45,7 +45,7 @@ std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const pro
     const Device& known = all[static_cast<std::size_t>(index)];
     const DeviceTraits& traits = claimed_traits(*known.record());
     device = {known.name(), traits.global_bytes, traits.compute_units, traits.max_work_group,
-              roof.flops > 0 || roof.bytes > 0 ? roof : profiler::kept_roof(known)};
+              roof.flops > 0 || roof.bytes > 0 || !roof.matrix.empty() ? roof : profiler::kept_roof(known)};
   }
   profile->log = std::move(log);
   return profile;

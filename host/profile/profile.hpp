@@ -59,8 +59,13 @@ TraceMembers& trace_members();
 /// Finishes a log that has ended, and orders its records. `roof`: of all devices; zeros: the kept one of each.
 std::shared_ptr<Profile> make_profile(std::unique_ptr<ProfileLog> log, const profiler::DeviceRoof& roof);
 
-/// The place on a roof of a command of so many flops, of f32 or f64, and bytes.
-profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, bool is_f64, double bytes, double seconds);
+/// The place on a roof of a command of so many flops, of f32 or f64, and bytes. `matrix`: what its matrix instructions multiply, whose limit then counts; it
+/// must live as long as the process.
+profiler::RoofPoint roof_point(const profiler::DeviceRoof& roof, double flops, bool is_f64, double bytes, double seconds, std::string_view matrix = {});
+/// The limits in the text of a roofline file; zeros if it is none.
+profiler::DeviceRoof roof_of_file(std::string_view text);
+/// The limit of matrix instructions, FLOP/s; 0: not known.
+double matrix_limit(const profiler::DeviceRoof& roof, std::string_view matrix);
 /// True of a command whose times are known.
 inline bool is_timed(const ProfileRecord& r) { return is_command(r.kind) && r.finished; }
 /// Kernels and copies: what a device is busy with.

@@ -7,11 +7,15 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
 /// Folder of what is kept of devices, in the cache's folder.
 inline constexpr const char* kDeviceFolder = "devices";
+
+/// What the names of the peaks of matrix instructions begin with in a device's roofline.
+inline constexpr std::string_view kMatrixPeak = "matrix ";
 
 /// Name of the file there that clutch-bench keeps a device's measured roofline in.
 inline std::string roofline_file(const Device& device) {

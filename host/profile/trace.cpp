@@ -149,6 +149,8 @@ class TraceWriter {
       if (device.roof.flops > 0 || device.roof.bytes > 0)
         head += fmt::format(R"(,"roof GFLOP/s":{:.3f},"roof GFLOP/s of f64":{:.3f},"roof GB/s":{:.3f})", device.roof.flops * 1e-9, device.roof.flops64 * 1e-9,
                             device.roof.bytes * 1e-9);
+      for (const auto& [numbers, flops] : device.roof.matrix)
+        head += fmt::format(R"(,{}:{:.3f})", json_text(fmt::format("roof GFLOP/s of matrix instructions of {}", numbers)), flops * 1e-9);
       head += '}';
       comma = ",";
     }
@@ -291,8 +293,12 @@ class TraceWriter {
     if (*r.plan) fmt::format_to(out, R"(,"plan":{})", json_text(r.plan));
     if (r.flops > 0) fmt::format_to(out, R"(,"flops":{:.0f},"GFLOP/s":{:.4f})", r.flops, seconds > 0 ? r.flops / seconds * 1e-9 : 0.0);
     if (r.bytes > 0) fmt::format_to(out, R"(,"bytes stated":{:.0f},"GB/s":{:.4f})", r.bytes, seconds > 0 ? r.bytes / seconds * 1e-9 : 0.0);
-    if (const profiler::RoofPoint roof = profile_.roof_of(r); !roof.binding.empty())
+    const profiler::RoofPoint roof = profile_.roof_of(r);
+    if (!roof.matrix.empty()) fmt::format_to(out, R"(,"matrix instructions":"{}")", roof.matrix);
+    if (!roof.binding.empty())
       fmt::format_to(out, R"(,"roof":"{}","roof us":{:.3f},"roof %":{:.2f})", roof.binding, roof.roof_us, roof.roof_pct);
+    else if (!roof.matrix.empty())
+      fmt::format_to(out, R"(,"roof":"not known")");
     if (const std::uint64_t node = graph_node_id(r); node != 0) fmt::format_to(out, R"(,"graph id":{},"graph node id":{})", r.graph, node);
     for (const auto& [key, value] : node_labels(profile_, r))
       fmt::format_to(out, ",{}:{}", json_text(args.find(json_text(key) + ":") == std::string::npos ? key : "label " + key), json_text(value));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/allocator_config.hpp"
 
+#include "runtime/segment_growth.hpp"
+
 #include <clutch/error.hpp>
 
 #include <fmt/format.h>
@@ -210,6 +212,15 @@ std::string allocator_settings_refusal(std::string_view text) {
     return fmt::format("PyTorch's KEY:VALUE pairs joined by commas ({})", e.message());
   }
   return {};
+}
+
+AllocatorSettings with_growth(AllocatorSettings settings) {
+  const std::string_view text = settings.last_allocator_settings;
+  auto says = [&](std::string_view key) { return text.find(key) != std::string_view::npos; };  // no key is a part of another word of the grammar
+  if (!says("expandable_segments") && !says("large_segment_size_mb") && !says("max_split_size_mb") && !says("max_non_split_rounding_mb") &&
+      !says("garbage_collection_threshold"))
+    settings.expandable_segments = true;
+  return settings;
 }
 
 std::uint64_t rounded_bytes(const AllocatorSettings& settings, std::uint64_t requested) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/heap.hpp"
 
+#include "runtime/segment_growth.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -91,7 +93,9 @@ std::uint64_t Heap::bytes_taken(const AllocatorSettings& settings, const Block& 
   const std::uint64_t rest = block.bytes - bytes;
   const bool cut = block.segment->small || block.segment->grows ? rest >= kBlockAlignment : bytes < settings.max_split_size && rest > kSmallLimit;
   const bool may_split = !block.segment->owner || !block.segment->owner->options.no_split;
-  return may_split && cut ? bytes : block.bytes;
+  if (!may_split || !cut) return block.bytes;
+  const bool placed = block.segment->grows && bytes >= kPlacedLimit && bytes % kPlacedPage == 0;
+  return placed ? bytes + kBlockAlignment : bytes;
 }
 
 void Heap::take(const AllocatorSettings& settings, Block& taken_block, std::uint64_t taken, std::uint64_t requested, std::uint64_t stream, MemoryLabel& label) {

@@ -4,6 +4,7 @@
 #include "runtime/profile_log.hpp"
 #include "runtime/recorder.hpp"
 #include "runtime/runtime.hpp"
+#include "runtime/segment_growth.hpp"
 #include "runtime/settings.hpp"
 
 #include <fmt/format.h>
@@ -42,12 +43,24 @@ void Pool::refresh_settings() {
   if (version == settings_version_) [[likely]]
     return;
   settings_ = current_allocator_settings();
+  if (source_->reservable() > 0) settings_ = with_growth(std::move(settings_));
   for (const std::string& key : settings_.without_effect) log_once(LogLevel::warn, fmt::format("allocator_settings: {} has no effect on OpenCL devices", key));
   if (settings_.expandable_segments && source_->reservable() == 0)
     log_once(LogLevel::warn,
              fmt::format("allocator_settings: segments of device {} do not grow in place: each new one is as large as all before it", runtime_.device().index));
   settings_version_ = version;
 }
+
+namespace {
+
+/// Whether blocks of a pool may be parts of segments. Asks for its options only until the heap knows them.
+bool is_split(Heap& heap, PoolId pool) {
+  if (pool == PoolId{}) return true;
+  const PoolRecord* record = heap.find_record(pool);
+  return !(record ? record->options : pool_options(pool)).no_split;
+}
+
+}  // namespace
 
 Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std::string_view op) {
   make_source();
@@ -60,7 +73,7 @@ Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std:
   if (checks_memory_) [[unlikely]]
     size = round_up(size, source_->page());  // so that a page has one block alone
   if (most > 0 && size > most) size = std::max(round_up(bytes, kBlockAlignment), most / kBlockAlignment * kBlockAlignment);
-  const bool grows = settings_.expandable_segments && source_->reservable() >= size && (pool == PoolId{} || !pool_options(pool).no_split);
+  const bool grows = settings_.expandable_segments && source_->reservable() >= size && is_split(heap_, pool);
   Request request{.requested = bytes,
                   .bytes = size,
                   .most = most,
@@ -106,7 +119,8 @@ Block* Pool::find_free(const HeapKey& key, std::uint64_t bytes) {
 }
 
 Block* Pool::take(const Request& request, Block* block) {
-  const std::uint64_t taken = Heap::bytes_taken(settings_, *block, request.bytes);
+  std::uint64_t taken = Heap::bytes_taken(settings_, *block, request.bytes);
+  if (checks_memory_ && taken < block->bytes) taken = request.bytes;  // a page has one block alone
   if (const std::uint64_t missing = heap_.missing(*block, taken); missing > 0 && !limit_->take(missing)) return nullptr;
   if (block->segment->stream == 0) ends_.try_emplace(request.stream.id(), request.stream.end());
   heap_.take(settings_, *block, taken, request.requested, request.key.stream, heap_.label(request.label));
@@ -121,7 +135,9 @@ Block* Pool::take(const Request& request, Block* block) {
 Block* Pool::take_new(const Request& request, bool least, std::string& why_not) {
   // A block that is small only in a segment that does not grow must not take the rest of one.
   const std::uint64_t block = request.key.small ? request.bytes : std::max(request.bytes, kSmallLimit + 1);
-  std::uint64_t bytes = least ? request.bytes : new_segment_bytes(settings_, block, heap_.reserved(), claimed_traits(runtime_.device()).global_bytes);
+  // Where segments grow in place, others are what a range of addresses did not serve: as large as by PyTorch's rules.
+  const std::uint64_t before = source_->reservable() > 0 ? 0 : heap_.reserved();
+  std::uint64_t bytes = least ? request.bytes : new_segment_bytes(settings_, block, before, claimed_traits(runtime_.device()).global_bytes);
   if (settings_.garbage_collection_threshold > 0) collect_garbage(bytes);
   if (request.grows) {
     if (!limit_->take(request.bytes)) {

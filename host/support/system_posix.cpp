@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,7 +211,33 @@ std::size_t page_bytes() noexcept {
   return bytes;
 }
 
+namespace {
+
+/// Why a range of addresses of which parts will be used should not be taken; empty if it may. A range takes a sixteenth of what is left at most, so that others
+/// find addresses under `ulimit -v`, too, however many ranges there are.
+std::string no_range(std::size_t bytes) {
+  static const bool counts = std::ifstream("/proc/sys/vm/overcommit_memory").get() == '2';
+  if (counts) return "the system counts ranges as memory (vm.overcommit_memory is 2)";
+  constexpr std::uint64_t kAddresses = 1ull << 47;
+  std::uint64_t most = kAddresses, pages = 0;  // pages of addresses that are taken; 0: not known
+  if (rlimit limit{}; ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) most = std::min<std::uint64_t>(most, limit.rlim_cur);
+  if (const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC); file >= 0) {
+    std::array<char, 32> text{};
+    if (::read(file, text.data(), text.size() - 1) > 0) pages = std::strtoull(text.data(), nullptr, 10);
+    ::close(file);
+  }
+  const std::uint64_t left = most - std::min(most, pages * page_bytes());
+  return bytes <= left / 16 ? std::string() : fmt::format("of the {} bytes of addresses that are left one range may take {}", left, left / 16);
+}
+
+}  // namespace
+
 void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
+  if (what == MapFor::reserve)
+    if (const std::string reason_not = no_range(bytes); !reason_not.empty()) {
+      why_not = fmt::format("cannot reserve {} bytes: {}", bytes, reason_not);
+      return nullptr;
+    }
   constexpr std::size_t kHugePage = 2ull << 20;
   const std::size_t more = bytes + kHugePage;  // of which the ends go, so that the address is a multiple
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;

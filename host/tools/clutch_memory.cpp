@@ -37,17 +37,20 @@ struct Replay {
 int replay(const Replay& r) {
   const std::vector<TraceStep> steps = clutch_memory::steps_of(read(r.snapshot), r.device);
   std::vector<std::string> all = r.settings;
-  if (all.empty())
-    all = {"", "expandable_segments:True", "roundup_power2_divisions:4", "expandable_segments:True,roundup_power2_divisions:4", "max_split_size_mb:64"};
+  const bool grows = r.segments == "mapped";  // by default
+  const std::string other = grows ? "expandable_segments:False" : "expandable_segments:True";
+  if (all.empty()) all = {"", other, "roundup_power2_divisions:4", other + ",roundup_power2_divisions:4", "max_split_size_mb:64"};
   Segments from{.page = 0, .reservable = 0, .device = r.device_mib << 20};
-  if (r.segments == "mapped") from.page = 4096, from.reservable = r.largest_mib << 20;
+  if (grows) from.page = 4096, from.reservable = r.largest_mib << 20;
   if (r.limit_mib > 0) from.limit = r.limit_mib << 20;
   fmt::print("{:>16} {:>16} {:>9} {:>9} {:>7}  settings\n", "requested peak", "reserved peak", "ratio", "segments", "failed");
   for (const std::string& text : all) {
     const clutch::AllocatorSettings settings = clutch::detail::parse_allocator_settings(text);
     const Replayed result = clutch_memory::replay(steps, settings, from);
     fmt::print("{:>16} {:>16} {:>9.4f} {:>9} {:>7}  {}\n", result.requested_peak, result.reserved_peak, result.fragmentation(), result.segments, result.failed,
-               text.empty() ? "(PyTorch's defaults)" : text);
+               !text.empty() ? text
+               : grows       ? "(the defaults: segments grow)"
+                             : "(PyTorch's defaults)");
     for (const std::string& note : clutch_memory::without_effect(settings, from)) fmt::print("{:>54}  ({})\n", "", note);
   }
   return 0;

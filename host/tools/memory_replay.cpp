@@ -2,6 +2,7 @@
 #include "tools/memory_replay.hpp"
 
 #include "runtime/heap.hpp"
+#include "runtime/segment_growth.hpp"
 
 #include <clutch/error.hpp>
 
@@ -200,7 +201,7 @@ namespace {
 class Replayer {
  public:
   Replayer(const clutch::AllocatorSettings& settings, const Segments& from)
-      : settings_(settings), from_(from), allowed_(from.allowed(settings)), heap_(from.page) {}
+      : settings_(from.reservable > 0 ? clutch::detail::with_growth(settings) : settings), from_(from), allowed_(from.allowed(settings)), heap_(from.page) {}
 
   void take(const TraceStep& step) {
     if (step.kind == TraceStep::Kind::alloc) return allocate(step);
@@ -261,7 +262,8 @@ class Replayer {
   }
 
   Block* of_new_segment(const Request& request, bool least) {
-    std::uint64_t bytes = least ? request.bytes : clutch::detail::new_segment_bytes(settings_, request.bytes, heap_.reserved(), from_.device);
+    const std::uint64_t before = from_.reservable > 0 ? 0 : heap_.reserved();
+    std::uint64_t bytes = least ? request.bytes : clutch::detail::new_segment_bytes(settings_, request.bytes, before, from_.device);
     collect_garbage(bytes);
     if (request.grows) bytes = request.bytes;
     if (from_.page > 0) bytes = clutch::detail::round_up(bytes, from_.page);
@@ -300,7 +302,7 @@ class Replayer {
         if (block->state == Block::State::free) heap_.drop_pages(*block, [](const Segment&, std::uint64_t, std::uint64_t) { return true; });
   }
 
-  const clutch::AllocatorSettings& settings_;
+  const clutch::AllocatorSettings settings_;
   const Segments from_;
   const std::uint64_t allowed_;
   Heap heap_;

@@ -23,10 +23,11 @@ class Tensor;
 //
 // Segments: blocks are parts of segments, which come from the driver. On CPU devices whose driver computes in a
 // caller's memory, clutch maps the segments itself: a refusal of the system is out_of_memory, memory is given back by
-// pages, and segments can grow in place.
+// pages, and segments grow in place unless the settings say otherwise.
 //
 // Addresses: memory_address() depends on the order of calls alone, so that a program that uses memory on one stream has
-// the same addresses in each run and on each device with the same settings.
+// the same addresses in each run with the same settings, and on each device whose segments grow in place, or on each
+// where they do not: with expandable_segments:False on all.
 
 /// Names a pool of segments. {0, 0} is the default pool of a device; new_pool() gives {0, id}.
 struct PoolId {
@@ -84,7 +85,7 @@ class CLUTCH_API MemoryLabelGuard {
   const std::string* former_;
 };
 
-/// How the allocator cuts and keeps segments: PyTorch's keys, whose defaults these are.
+/// How the allocator cuts and keeps segments: PyTorch's keys, whose defaults these are but for segments that grow.
 struct AllocatorSettings {
   std::uint64_t large_segment_size = 20ull << 20;  ///< bytes of segments for blocks between 1 MiB and 10 MiB
   /// Bytes from which a block is not split, and not taken for a smaller request; default: none.
@@ -96,8 +97,10 @@ struct AllocatorSettings {
   /// Divisions of the range between two powers of two to which sizes are rounded up: one number each for sizes from
   /// 1 MiB, 2 MiB, ... 32 GiB on, smaller ones as from 1 MiB; 0: off.
   std::array<std::uint64_t, 16> roundup_power2_divisions{};
-  /// Segments grow in place where the driver can; elsewhere each new segment is as large as all before it, up to an
-  /// eighth of the device's memory.
+  /// True: the text asks for segments that grow in place; where the device's cannot, each new one is as large as all
+  /// before it, up to an eighth of the device's memory. Where they can, they do by default, too: unless the text says
+  /// expandable_segments:False, or has large_segment_size_mb, max_split_size_mb, max_non_split_rounding_mb or
+  /// garbage_collection_threshold, which mean segments that do not grow.
   bool expandable_segments = false;
   /// Part of the memory that may be held, as set_per_process_memory_fraction() counts it; 1: the limit that it,
   /// set_memory_limit() or CLUTCH_MEMORY_LIMIT has set.

@@ -99,6 +99,9 @@ struct DeviceRoof {
   double flops64 = 0;  ///< f64, per second; 0: not known, and f64 is held against `flops`
   /// Bytes per second of working sets, by their bytes, ascending: those of caches. Beyond the last one `bytes` holds.
   std::vector<std::pair<double, double>> by_size = {};
+  /// Matrix instructions, FLOP per second by what they multiply: "f16", "bf16", "tf32", "i8", "f8", of 2:4 matrices by
+  /// the numbers that they keep "2:4 f16", "2:4 bf16", "2:4 i8". A name that is missing: not known.
+  std::vector<std::pair<std::string, double>> matrix = {};
 };
 /// The limits that clutch-bench measured for this device and driver and keeps in the cache folder; zeros if it has not
 /// run. Never measures.
@@ -111,6 +114,9 @@ struct RoofPoint {
   double roof_us = 0;             ///< time that the binding limit allows; 0: not known
   double roof_pct = 0;            ///< of the binding limit
   std::string_view binding = {};  ///< "compute", "memory"; empty: not known
+  /// Numbers that its matrix instructions multiply, of which DeviceRoof::matrix has the limit of compute: "f16"; empty:
+  /// it has none. Where that limit is not known, neither is the binding one.
+  std::string_view matrix = {};
 };
 
 /// Facts of a kernel, a copy or a wait.

@@ -18,6 +18,7 @@ typedef struct {
 } SelfTestArgs;
 
 #define CLUTCH_SELF_TEST_WORDS 10
+#define CLUTCH_SELF_TEST_CHAINS 8      // results of a sub-group of self_test_matrix_speed, to which it adds in turn
 #define CLUTCH_SELF_TEST_EXCHANGES 20  // words of a lane of self_test_exchange, at most
 
 // Member i as a number. `real` is a whole number.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What run_plugins looks at: does one thing with the plugins of its environment and prints what came of it. Use: plugin_child list|product|whole|
-// fill [NAME]|cat NAME|sum NAME|square [NAME]|softmax|sums NAME|graph|threads|device|bytes
+// fill [NAME]|cat NAME|sum NAME|square [NAME]|largest [NAME]|shifted [NAME]|softmax|sums NAME|graph|threads|device|bytes
 #include <clutch/clutch.hpp>
 
 #include <cmath>
@@ -177,6 +177,25 @@ int main(int count, char** arguments) {
       graph.replay(stream);
       std::cout << "captured " << y.to_host<float>(stream)[42] << " in " << graph.nodes().size() << " node by " << graph.nodes()[0].kernel << " for "
                 << graph.nodes()[0].op << '\n';
+    } else if (what == "largest") {
+      const Tensor x = clutch::from_host<float>({1, -3, 2, 0.5f, -0.25f, 0}).reshape({2, 3});
+      const clutch::ReduceOptions rows{.dims = {1}, .implementation = count > 2 ? arguments[2] : ""};
+      const Tensor most = clutch::reduce(
+          clutch::Reduce::amax, [](clutch::Expr v) { return v * v; }, x, rows);
+      const std::string plan = clutch::last_plan();
+      std::cout << (most.to_host<float>() == std::vector<float>{9, 0.25f} ? "right" : "wrong") << " by " << plan << '\n';
+      list();
+      clutch::reduce(clutch::Reduce::amax, [](clutch::Expr v) { return v + v; }, x, {.dims = {1}});
+      std::cout << "another by " << clutch::last_plan() << '\n';
+    } else if (what == "shifted") {
+      const Tensor a = clutch::from_host<std::int8_t>({1, -2, 3, 4, 5, -6}).reshape({2, 3}),
+                   b = clutch::from_host<std::int8_t>({7, 8, -9, 10, 11, 12}).reshape({3, 2}), row = clutch::from_host<std::int32_t>({100, 200});
+      const clutch::linalg::MatmulOptions options{.implementation = count > 2 ? arguments[2] : ""};
+      const Tensor sums = clutch::linalg::matmul(
+          a, b, [](clutch::Expr v, clutch::Expr w) { return v + w; }, {row}, options);
+      const std::string plan = clutch::last_plan();
+      std::cout << (sums.to_host<std::int32_t>() == std::vector<std::int32_t>{158, 224, 17, 210} ? "right" : "wrong") << " by " << plan << '\n';
+      list();
     } else if (what == "graph") {
       graph();
     } else if (what == "bytes") {

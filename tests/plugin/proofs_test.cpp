@@ -294,6 +294,90 @@ std::set<std::string> rmsprop_calls(const Device& device) {
   return step_calls(device, {{"x--", ""}, {"x--", " maximize"}, {"xxx", " centered"}, {"xxx", " centered maximize"}});
 }
 
+std::set<std::string> function_reduce_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes()) {
+    const Tensor lines = none(x, device, {0, 1});
+    const Tensor both[] = {lines, lines};
+    const auto square = [](Expr v) { return v * v; };
+    if (!takes([&] { reduce(Reduce::sum, square, lines, {.dims = {1}}); })) continue;
+    const DType last = x == DType::f64 ? DType::f64 : DType::f32;
+    const Tensor of_last = none(last, device);
+    const std::string one = detail::trace_over<1>(square, std::span(&lines, 1), "reduce").text(),
+                      two = detail::trace_over<2>([](Expr v, Expr w) { return v * param(4) + w; }, both, "reduce").text(),
+                      after = detail::trace_over<1>([](Expr v) { return v + v; }, std::span(&of_last, 1), "reduce").text();
+    for (const Reduce op : {Reduce::sum, Reduce::amax}) {
+      const std::string head = fmt::format("{} op {}", name(reduce(op, square, lines, {.dims = {1}}).dtype()), static_cast<int>(op));
+      for (const char* end : {"", " keepdim"}) all.insert(fmt::format("{} {} {}{}", head, one, name(x), end));
+      if (!is_floating(x)) continue;
+      all.insert(fmt::format("{0} {1} {2} {2}", head, two, name(x)));
+      all.insert(fmt::format("{} {} {} after {}", head, one, name(x), after));
+    }
+  }
+  return all;
+}
+std::set<std::string> function_matmul_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes()) {
+    if (is_complex(x) || !takes([&] { linalg::product_dtype(x, x); })) continue;
+    const DType product = linalg::product_dtype(x, x);
+    const Tensor both[] = {none(product, device), none(product, device)};
+    const ExprFunction one = detail::trace_over<1>([](Expr v) { return select(v < 0, 0, v); }, std::span(both).first(1), "matmul"),
+                       two = detail::trace_over<2>([](Expr v, Expr w) { return v * param(3) + w; }, both, "matmul");
+    const Tensor more = none(product, device, {0, 0});
+    if (!takes([&] { linalg::matmul_out(none(product, device, {0, 0}), none(x, device, {0, 2}), none(x, device, {2, 0}), two, std::span(&more, 1)); }))
+      continue;
+    all.insert(fmt::format("{0} {1} {1} {2} numerics 0", name(product), name(x), one.text()));
+    all.insert(fmt::format("{0} {1} {1} {2} {0} numerics 0", name(product), name(x), two.text()));
+  }
+  return all;
+}
+/// Of scans: what each set of further tensors makes of a head of results and a tail of options.
+template <class Row>
+std::set<std::string> scan_calls(const Row& row) {
+  std::set<std::string> all;
+  for (const DType x : {DType::f32, DType::f16, DType::bf16})
+    for (const DType shared : {DType::f32, DType::f16, DType::bf16})
+      for (int set = 0; set < 64; ++set)
+        if ((x == DType::f32 && shared == DType::f32) || set == 0 || set == 63) {
+          auto has = [&](int bit, DType dtype) { return set >> bit & 1 ? name(dtype) : "none"; };
+          const std::string given = fmt::format("{0} {0} f32 {1} {1} {2} {3} {4}{5} {6}", name(x), name(shared), has(0, DType::f32), has(1, x),
+                                                has(2, DType::f32), set >> 3 & 1 ? " delta_softplus" : "", has(4, DType::f32));
+          all.insert(fmt::format("{} {}", row(x, shared, has), given));
+        }
+  return all;
+}
+std::set<std::string> forward_scan_calls(const Device& /*device*/) {
+  return scan_calls([](DType x, DType, const auto& has) { return fmt::format("{} {}", name(x), has(5, DType::f32)); });
+}
+std::set<std::string> backward_scan_calls(const Device& /*device*/) {
+  return scan_calls([](DType x, DType shared, const auto& has) {
+    return fmt::format("{0} {0} f32 {1} {1} {2} {3} {4} {5} {0} {6}", name(x), name(shared), has(0, DType::f32), has(1, x), has(2, DType::f32),
+                       has(4, DType::f32), has(5, DType::f32));
+  });
+}
+template <auto kOut>
+std::set<std::string> softmax_gradient_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    for (const DType out : all_dtypes())
+      if (is_floating(out) && takes([&] { kOut(none(out, device, {4, 0}), none(x, device, {4, 0}), none(x, device, {4, 0}), -1, {}); }))
+        all.insert(fmt::format("{0} {1} {1}", name(out), name(x)));
+  return all;
+}
+
+std::set<std::string> norm_gradient_calls(const Device& device, bool layers) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes()) {
+    if (!takes([&] { nn::rms_norm(none(x, device, {0, 4})); })) continue;
+    const std::string t(name(x)), rows(layers ? fmt::format("{0} {0}", x == DType::f64 ? "f64" : "f32") : x == DType::f64 ? "f64" : "f32");
+    for (const std::string& weight : {t, std::string("none")}) all.insert(fmt::format("{0} {1}{2} {0} {0} {3} {1}", t, weight, layers ? " " + t : "", rows));
+  }
+  return all;
+}
+std::set<std::string> layer_norm_gradient_calls(const Device& device) { return norm_gradient_calls(device, true); }
+std::set<std::string> rms_norm_gradient_calls(const Device& device) { return norm_gradient_calls(device, false); }
+
 using List = std::span<const Tensor>;
 const Tensor& first_of_list(Arguments a) { return at<List>(a, 0)[0]; }
 template <auto kOut>
@@ -416,6 +500,50 @@ const Op kOps[] = {
      rmsprop_calls,
      {},
      false},
+    {"reduce_out",
+     [](Arguments a) { reduce_out(first(a), at<Reduce>(a, 1), at<ExprFunction>(a, 2), at<List>(a, 3), own<ReduceOptions>(a, 4), at<Stream>(a, 5)); },
+     first,
+     function_reduce_calls,
+     {}},
+    {"linalg_matmul_function_out",
+     [](Arguments a) {
+       linalg::matmul_out(first(a), at<Tensor>(a, 1), at<linalg::MatrixOperand>(a, 2), at<ExprFunction>(a, 3), at<List>(a, 4), own<linalg::MatmulOptions>(a, 5),
+                          at<Stream>(a, 6));
+     },
+     first,
+     function_matmul_calls,
+     {}},
+    {"selective_scan_out",
+     [](Arguments a) {
+       selective_scan_out(at<SelectiveScanResult>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<Tensor>(a, 4), at<Tensor>(a, 5),
+                          own<SelectiveScanOptions>(a, 6), at<Stream>(a, 7));
+     },
+     [](Arguments a) -> const Tensor& { return at<SelectiveScanResult>(a, 0).y; }, forward_scan_calls,
+     "bf16 f32 bf16 bf16 f32 f16 f16 f32 bf16 f32 delta_softplus f32"},
+    {"selective_scan_backward_out",
+     [](Arguments a) {
+       selective_scan_backward_out(at<SelectiveScanGradients>(a, 0), at<SelectiveScanResult>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<Tensor>(a, 4),
+                                   at<Tensor>(a, 5), at<Tensor>(a, 6), own<SelectiveScanOptions>(a, 7), at<Stream>(a, 8));
+     },
+     [](Arguments a) -> const Tensor& { return at<SelectiveScanGradients>(a, 0).b; }, backward_scan_calls,
+     "f32 f32 f32 f32 f32 none f32 none none f32 f32 f32 f32 f32 f32 f32 none f32 none delta_softplus none"},
+    {"nn_softmax_backward_out", [](Arguments a) { nn::softmax_backward_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<int>(a, 3), at<Stream>(a, 4)); },
+     first, softmax_gradient_calls<nn::softmax_backward_out>, "bf16 f16 f16"},
+    {"nn_log_softmax_backward_out",
+     [](Arguments a) { nn::log_softmax_backward_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<int>(a, 3), at<Stream>(a, 4)); }, first,
+     softmax_gradient_calls<nn::log_softmax_backward_out>, "f32 bf16 bf16", false},
+    {"nn_layer_norm_backward_out",
+     [](Arguments a) {
+       nn::layer_norm_backward_out(at<nn::LayerNormGradients>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<Tensor>(a, 4), at<Tensor>(a, 5),
+                                   at<nn::NormOptions>(a, 6), at<Stream>(a, 7));
+     },
+     [](Arguments a) -> const Tensor& { return at<nn::LayerNormGradients>(a, 0).bias; }, layer_norm_gradient_calls, "bf16 bf16 bf16 bf16 bf16 f32 f32 bf16"},
+    {"nn_rms_norm_backward_out",
+     [](Arguments a) {
+       nn::rms_norm_backward_out(at<nn::RmsNormGradients>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<Tensor>(a, 4),
+                                 at<nn::NormOptions>(a, 5), at<Stream>(a, 6));
+     },
+     [](Arguments a) -> const Tensor& { return at<nn::RmsNormGradients>(a, 0).x; }, rms_norm_gradient_calls, "f16 none f16 f16 f32 none", false},
 };
 
 /// An implementation that notes what it is asked for, takes one call alone, or all, and computes it by the library's own, or wrongly in one element.

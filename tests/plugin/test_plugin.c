@@ -9,6 +9,8 @@
  *   sum_demo      all elements of contiguous i32; by name alone
  *   softmax_demo  f32, contiguous, along the last of two dimensions
  *   map_demo      the square of contiguous f32, a function that it knows by its text
+ *   reduce_demo   the largest square of each row of contiguous f32, by that text
+ *   product_demo  products of contiguous i8 matrices, shifted by a row, by its text
  *   demo_replay   replays graphs node by node
  *   demo devices  with DEVICES: memory and queues without kernels
  */
@@ -382,6 +384,91 @@ static clutch_status_t map(const clutch_tensor_t* const* outputs, size_t outputs
   return host->api->launch(&source, &geometry, pointers, 2, stream);
 }
 
+/* Whether a function has this text. */
+static clutch_status_t has_text(const clutch_expr_function_t* function, const char* wanted, int* answer) {
+  char text[200] = {0};
+  size_t length = 0;
+  TRY(expr_function_text(function, text, sizeof text, &length));
+  *answer = length == strlen(wanted) && strcmp(text, wanted) == 0;
+  return CLUTCH_OK;
+}
+
+/* LIES_IN_REDUCE: the last row's is one ulp too large. */
+#if defined(LIES_IN_REDUCE)
+#define LARGEST "row + 1 == get_global_size(0) ? nextafter(most, INFINITY) : most"
+#else
+#define LARGEST "most"
+#endif
+static clutch_status_t largest(const clutch_tensor_t* out, int64_t op, const clutch_expr_function_t* function, const clutch_tensor_t* const* inputs,
+                               size_t inputs_count, const clutch_reduce_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0, rank = 0, rows = 0, sizes[2];
+  int plain[2] = {0, 0}, square = 0;
+  TRY(tensor_numel(out, &rows));
+  clutch_status_t status = has_text(function, "inputs f32\n%1 = mul %0 %0\noutputs %1\n", &square);
+  if (status != CLUTCH_OK) return status;
+  if (op != CLUTCH_REDUCE_AMAX || !square || inputs_count != 1 || options->after || options->keepdim) return refuse("it must be the largest square");
+  TRY(tensor_rank(inputs[0], &rank));
+  TRY(tensor_numel(inputs[0], &count));
+  status = is_plain(inputs[0], CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(out, CLUTCH_DTYPE_F32, rows, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1] || rank != 2 || options->dims_count != 1 || (options->dims[0] != 1 && options->dims[0] != -1))
+    return refuse("x must be contiguous rows of f32");
+  TRY(tensor_sizes(inputs[0], sizes, 2, NULL));
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_largest(__global float* out, __global const float* x, long n) {\n"
+                "  const size_t row = get_global_id(0);\n  float most = x[row * n] * x[row * n];\n"
+                "  for (long i = 1; i < n; ++i) { const float s = x[row * n + i] * x[row * n + i]; if (isnan(s) || s > most) most = s; if (isnan(most)) break; }\n"
+                "  out[row] = " LARGEST ";\n}\n";
+  source.entry = "demo_largest";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)rows;
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, inputs[0]),
+                                         of_value(&sizes[1], 8, "long")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1], &arguments[2]};
+  return host->api->launch(&source, &geometry, pointers, 3, stream);
+}
+
+/* LIES_IN_PRODUCT: a sum is one too large. */
+#if defined(LIES_IN_PRODUCT)
+#define SUM "s + (j == 3)"
+#else
+#define SUM "s"
+#endif
+static clutch_status_t shifted_product(const clutch_tensor_t* out, const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_expr_function_t* function,
+                                       const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_linalg_matmul_options_t* options,
+                                       const clutch_stream_t* stream) {
+  int64_t of_a[2], of_b[2], count = 0, rank_a = 0, rank_b = 0;
+  int plain[4] = {0, 0, 0, 0}, shifts = 0;
+  clutch_status_t status = has_text(function, "inputs i32 i32\n%2 = add %0 %1\noutputs %2\n", &shifts);
+  if (status != CLUTCH_OK) return status;
+  TRY(tensor_rank(a, &rank_a));
+  TRY(tensor_rank(b, &rank_b));
+  if (!shifts || inputs_count != 1 || rank_a != 2 || rank_b != 2 || options->alpha != 1 || options->beta != 0) return refuse("it must be a shifted product");
+  TRY(tensor_sizes(a, of_a, 2, NULL));
+  TRY(tensor_sizes(b, of_b, 2, NULL));
+  const clutch_tensor_t* const all[] = {out, a, b, inputs[0]};
+  const int64_t dtypes[] = {CLUTCH_DTYPE_I32, CLUTCH_DTYPE_I8, CLUTCH_DTYPE_I8, CLUTCH_DTYPE_I32};
+  const int64_t counts[] = {of_a[0] * of_b[1], of_a[0] * of_a[1], of_b[0] * of_b[1], of_b[1]};
+  for (int i = 0; i < 4 && status == CLUTCH_OK; ++i) status = is_plain(all[i], dtypes[i], counts[i], &plain[i]);
+  if (status != CLUTCH_OK) return status;
+  TRY(tensor_rank(inputs[0], &count));
+  if (!plain[0] || !plain[1] || !plain[2] || !plain[3] || count != 1) return refuse("matrices must be contiguous i8, and the shift a row of i32");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_product(__global int* out, __global const char* a, __global const char* b, __global const int* row, long n, long k) {\n"
+                "  const long i = get_global_id(0) / n, j = get_global_id(0) % n;\n  int s = 0;\n"
+                "  for (long l = 0; l < k; ++l) s += a[i * k + l] * b[l * n + j];\n  out[i * n + j] = " SUM " + row[j];\n}\n";
+  source.entry = "demo_product";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)counts[0];
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, a),
+                                         of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, b),    of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, inputs[0]),
+                                         of_value(&of_b[1], 8, "long"),               of_value(&of_a[1], 8, "long")};
+  const clutch_argument_t* pointers[6];
+  for (int i = 0; i < 6; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 6, stream);
+}
+
 static clutch_status_t create(void** state) {
   *state = calloc(1, sizeof(int));
   return *state ? CLUTCH_OK : CLUTCH_OUT_OF_MEMORY;
@@ -434,7 +521,9 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   static const clutch_plugin_op_t adds = {sizeof adds, "sum_out", "sum_demo", 0, (void (*)(void))sum};
   static const clutch_plugin_op_t rows = {sizeof rows, "nn_softmax_out", "softmax_demo", 1, (void (*)(void))softmax};
   static const clutch_plugin_op_t maps = {sizeof maps, "map_out", "map_demo", 1, (void (*)(void))map};
-  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows, &maps};
+  static const clutch_plugin_op_t most = {sizeof most, "reduce_out", "reduce_demo", 1, (void (*)(void))largest};
+  static const clutch_plugin_op_t shifts = {sizeof shifts, "linalg_matmul_function_out", "product_demo", 1, (void (*)(void))shifted_product};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows, &maps, &most, &shifts};
   static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
   static const clutch_graph_backend_t* const backends[] = {&backend};
   static clutch_plugin_t plugin;

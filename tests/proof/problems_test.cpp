@@ -56,8 +56,8 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     Choice choice(device);
     // At first use; self_test_dot by clutch-probe, whose process may die of it, self_test_matrix and self_test_exchange where a call allows matrix instructions
-    // (tests Matrix.*, FlexMatrix.*).
-    std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange"};
+    // (tests Matrix.*, FlexMatrix.*), self_test_matrix_speed when clutch-bench measures their limit (tests MatrixRoofs.*).
+    std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed"};
     ASSERT_NO_THROW(detail::tested_traits(*device.record()));
     for (const NamedProblem& p : all_problems()) {
       if (!choice.takes(p)) continue;

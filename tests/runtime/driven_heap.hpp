@@ -4,6 +4,7 @@
 #include "runtime/torch_allocator_model.hpp"
 
 #include "runtime/heap.hpp"
+#include "runtime/segment_growth.hpp"
 #include "tools/memory_replay.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ namespace clutch::testing {
 /// A Heap that is used as the pool uses it, with segments of nothing.
 class Driven {
  public:
-  Driven(const AllocatorSettings& settings, std::uint64_t page, std::uint64_t reservable) : settings_(settings), heap_(page), reservable_(reservable) {}
+  Driven(const AllocatorSettings& settings, std::uint64_t page, std::uint64_t reservable)
+      : settings_(reservable > 0 ? detail::with_growth(settings) : settings), heap_(page), reservable_(reservable) {}
   detail::Block* malloc(std::uint64_t bytes, std::uint64_t stream, PoolId pool = {}) {
     const std::uint64_t size = detail::rounded_bytes(settings_, bytes);
     const bool grows = settings_.expandable_segments && reservable_ >= size;

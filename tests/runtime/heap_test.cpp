@@ -205,13 +205,44 @@ TEST(Heap, FragmentationOfVaryingLengthsIsBounded) {
     return clutch_memory::replay(steps, detail::parse_allocator_settings(text), from);
   };
   const TorchAllocatorModel torch = modelled(steps);
-  const auto plain = replay("", {.page = 4096}), growing = replay("expandable_segments:True", {.page = 4096, .reservable = 4ull << 30});
+  const clutch_memory::Segments mapped{.page = 4096, .reservable = 4ull << 30};
+  const auto plain = replay("expandable_segments:False", mapped), growing = replay("", mapped);
   RecordProperty("torch", std::to_string(static_cast<double>(torch.reserved_peak) / static_cast<double>(torch.requested_peak)));
   RecordProperty("growing", std::to_string(growing.fragmentation()));
   EXPECT_EQ(plain.requested_peak, torch.requested_peak);
   EXPECT_LE(plain.reserved_peak, torch.reserved_peak);
   EXPECT_LE(growing.reserved_peak, torch.reserved_peak);
   EXPECT_LE(growing.fragmentation(), 1.10);
+}
+
+TEST(Heap, SegmentsGrowUnlessTheTextMeansOthers) {
+  auto grows = [](const char* text) { return detail::with_growth(detail::parse_allocator_settings(text)).expandable_segments; };
+  for (const char* text : {"", "expandable_segments:True", "roundup_power2_divisions:4", "per_process_memory_fraction:0.5", "backend:native",
+                           "expandable_segments:True,max_split_size_mb:64"})
+    EXPECT_TRUE(grows(text)) << text;
+  for (const char* text : {"expandable_segments:False", " expandable_segments : False ", "large_segment_size_mb:40", "max_split_size_mb:64",
+                           "max_non_split_rounding_mb:40", "garbage_collection_threshold:0.5", "backend:native,max_split_size_mb:64"})
+    EXPECT_FALSE(grows(text)) << text;
+  EXPECT_FALSE(detail::parse_allocator_settings("").expandable_segments) << "what the text says stays PyTorch's";
+}
+
+/// Blocks of one size that lie side by side begin at all places of a page in turn; smaller ones, and such as are no whole pages, lie as PyTorch's.
+TEST(Heap, LargeNeighboursBeginAtOtherPlacesOfAPage) {
+  Driven ours({}, 4096, 4ull << 30);
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 9; ++i) blocks.push_back(ours.malloc(16u << 20, 1));
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(blocks[i]->offset % 4096, 512 * i);
+  EXPECT_EQ(blocks[8]->offset % 4096, 0u);
+  const std::uint64_t third = blocks[2]->offset, held = ours.heap().reserved();
+  ours.free(blocks[2]);
+  blocks[2] = ours.malloc(16u << 20, 1);
+  EXPECT_EQ(blocks[2]->offset, third) << "a free block serves the next of its size";
+  EXPECT_EQ(ours.heap().reserved(), held);
+  EXPECT_LE(held, 9 * (16ull << 20) + 9 * 512 + 4096);
+  Block *small = ours.malloc(1u << 20, 1), *next = ours.malloc(1u << 20, 1), *odd = ours.malloc((2u << 20) + 512, 1), *last = ours.malloc(3u << 20, 1);
+  EXPECT_EQ(next->offset - small->offset, 1u << 20);
+  EXPECT_EQ(odd->offset - next->offset, 1u << 20);
+  EXPECT_EQ(last->offset - odd->offset, (2u << 20) + 512);
 }
 
 TEST(Heap, EndedPoolsAndOrphansLeaveNothing) {

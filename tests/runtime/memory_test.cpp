@@ -59,11 +59,18 @@ bool is_mapped(const Device& device) {
 }
 
 TEST(Memory, ALimitIsAnErrorThatSaysWhoHasIt) {
-  const std::string text = child("CLUTCH_MEMORY_LIMIT=512M", "exhaust");
-  EXPECT_NE(text.find("Error out_of_memory: full: 67108864 bytes wanted"), std::string::npos) << text;
-  EXPECT_NE(text.find("may hold 536870912 bytes (CLUTCH_MEMORY_LIMIT)"), std::string::npos) << text;
-  EXPECT_NE(text.find("largest in use: hoard 536870912 bytes in 8 blocks"), std::string::npos) << text;
-  EXPECT_NE(text.find("held 8\nagain 8, last 2\nstatus 0"), std::string::npos) << text;
+  // In a segment that grows 512 bytes set neighbours apart, which take a page more than eight blocks.
+  struct Case {
+    std::string settings, allowed, in_use;
+  };
+  for (const Case& c : {Case{"CLUTCH_MEMORY_LIMIT=512M CLUTCH_ALLOC_CONF=expandable_segments:False", "536870912", "536870912"},
+                        Case{"CLUTCH_MEMORY_LIMIT=513M", "537919488", "536875008"}}) {
+    const std::string text = child(c.settings, "exhaust");
+    EXPECT_NE(text.find("Error out_of_memory: full: 67108864 bytes wanted"), std::string::npos) << text;
+    EXPECT_NE(text.find("may hold " + c.allowed + " bytes (CLUTCH_MEMORY_LIMIT)"), std::string::npos) << text;
+    EXPECT_NE(text.find("largest in use: hoard " + c.in_use + " bytes in 8 blocks"), std::string::npos) << text;
+    EXPECT_NE(text.find("held 8\nagain 8, last 2\nstatus 0"), std::string::npos) << text;
+  }
 }
 
 TEST(Memory, AFractionOfNothingIsNoMemory) {
@@ -74,7 +81,7 @@ TEST(Memory, AFractionOfNothingIsNoMemory) {
 
 TEST(Memory, ALimitOfTheSystemIsAnErrorToo) {
   if (kSanitized) return;
-  for (const char* settings : {"", "CLUTCH_ALLOC_CONF=expandable_segments:True"}) {
+  for (const char* settings : {"", "CLUTCH_ALLOC_CONF=expandable_segments:True", "CLUTCH_ALLOC_CONF=expandable_segments:False"}) {
     const std::string text = child(std::string(settings) + " CLUTCH_MEMORY_LIMIT=0", "limit_addresses");
     EXPECT_NE(text.find("Error out_of_memory: full: "), std::string::npos) << text;
     EXPECT_NE(text.find("Cannot allocate memory"), std::string::npos) << text;
@@ -105,7 +112,7 @@ TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
     const std::uint64_t before = resident_bytes();
     // Five hundredths of what is given back; sanitizers keep what the host frees.
     const std::uint64_t most = before + kFloats * 4 / 20 + (kSanitized ? 64 << 20 : 0);
-    for (const char* settings : {"", "expandable_segments:True"}) {
+    for (const char* settings : {"expandable_segments:False", ""}) {
       set_allocator_settings(settings);
       {
         Tensor first = full({1 << 20}, 1, {.device = device}), large = full({kFloats}, 1, {.device = device}), last = full({1 << 20}, 2, {.device = device});
@@ -130,7 +137,8 @@ TEST(Memory, WhatIsGivenBackIsNoLongerResident) {
   }
 }
 
-/// Tensors of segments of their own lie at other places of their first pages, which nobody sees in their addresses.
+/// Tensors of segments of their own lie at other places of their first pages, which nobody sees in their addresses; those of one that grows lie at other
+/// places of pages by their addresses.
 TEST(Memory, LargeTensorsBeginAtOtherPlacesOfPages) {
   CLUTCH_EACH_DEVICE(device) {
     if (!is_mapped(device)) continue;
@@ -141,24 +149,28 @@ TEST(Memory, LargeTensorsBeginAtOtherPlacesOfPages) {
       for (int i = 0; i < 16; ++i) tensors.push_back(full({3 << 20}, i, {.device = device}));
       return tensors;
     };
-    std::vector<std::uint64_t> addresses;
-    {
-      const std::vector<Tensor> tensors = made();
-      std::set<std::uintptr_t> begins;
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        addresses.push_back(memory_address(tensors[i]));
-        const HostMapping mapping(tensors[i], MapAccess::read);
-        const auto at = reinterpret_cast<std::uintptr_t>(mapping.bytes().data());
-        EXPECT_EQ(at % 256, 0u);
-        begins.insert(at % 4096);
-        EXPECT_EQ(tensors[i].slice(0, (3 << 20) - 1, 3 << 20).to_host<float>()[0], static_cast<float>(i));
+    for (const bool grows : {false, true}) {
+      set_allocator_settings(grows ? "" : "expandable_segments:False");
+      std::vector<std::uint64_t> addresses;
+      {
+        const std::vector<Tensor> tensors = made();
+        std::set<std::uintptr_t> begins;
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+          addresses.push_back(memory_address(tensors[i]));
+          const HostMapping mapping(tensors[i], MapAccess::read);
+          const auto at = reinterpret_cast<std::uintptr_t>(mapping.bytes().data());
+          EXPECT_EQ(at % 256, 0u);
+          begins.insert(at % 4096);
+          EXPECT_EQ(tensors[i].slice(0, (3 << 20) - 1, 3 << 20).to_host<float>()[0], static_cast<float>(i));
+        }
+        EXPECT_EQ(begins.size(), grows ? 8u : 16u);
       }
-      EXPECT_EQ(begins.size(), 16u);
+      // One more makes them begin elsewhere.
+      full({3 << 20}, 1, {.device = device});
+      const std::vector<Tensor> again = made();
+      for (std::size_t i = 0; i < again.size(); ++i) EXPECT_EQ(memory_address(again[i]), addresses[i]);
     }
-    // One more makes them begin elsewhere.
-    full({3 << 20}, 1, {.device = device});
-    const std::vector<Tensor> again = made();
-    for (std::size_t i = 0; i < again.size(); ++i) EXPECT_EQ(memory_address(again[i]), addresses[i]);
+    set_allocator_settings("");
   }
 }
 

@@ -214,7 +214,7 @@ TEST(GpuPlans, CallsOfStatedShapesLaunchWhatTheirKernelsTake) {
 /// Results are not looked at: the stub's kernels give none.
 TEST(GpuPlans, ProblemsOfEveryEntryLaunchWhatTheirKernelsTake) {
   const DeviceTraits& traits = gpu().traits();
-  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange"};
+  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed"};
   for (const NamedProblem& p : all_problems()) {
     if (p.problem->needs_fp64 && !traits.fp64) {
       ran.insert(std::string(p.problem->entry));

@@ -5,6 +5,8 @@
 #include "support/fixture.hpp"
 
 #include "runtime/allocator_config.hpp"
+#include "runtime/pool.hpp"
+#include "runtime/runtime.hpp"
 
 #include <algorithm>
 #include <set>
@@ -74,20 +76,21 @@ Trained trained(const Device& device, const char* settings, const std::vector<st
 void check_training(const std::vector<std::int64_t>& lengths) {
   CLUTCH_EACH_DEVICE(device) {
     train(device, lengths);  // what is made once is there
-    const Trained plain = trained(device, "", lengths), growing = trained(device, "expandable_segments:True", lengths);
+    const Trained plain = trained(device, "expandable_segments:False", lengths), growing = trained(device, "", lengths);
     const TorchAllocatorModel torch = modelled(plain.steps);
     const double torchs = static_cast<double>(torch.reserved_peak) / static_cast<double>(torch.requested_peak);
     ::testing::Test::RecordProperty("torch", std::to_string(torchs));
     ::testing::Test::RecordProperty("plain", std::to_string(plain.fragmentation));
     ::testing::Test::RecordProperty("growing", std::to_string(growing.fragmentation));
     EXPECT_LE(plain.fragmentation, torchs) << "by PyTorch's rules and settings";
+    EXPECT_FALSE(plain.grows) << "expandable_segments:False";
+    EXPECT_EQ(growing.grows, &detail::runtime_for(device).pool().limit() == detail::MemoryLimit::of_host().get()) << "the default where clutch maps segments";
     if (growing.grows) {
-      EXPECT_LE(growing.fragmentation, kMost);
+      EXPECT_LE(growing.fragmentation, kMost) << "by default";
       EXPECT_LE(growing.fragmentation, torchs);
     }
     // The same allocations on devices whose segments grow, whatever this one's do.
-    const Replayed replayed =
-        clutch_memory::replay(plain.steps, detail::parse_allocator_settings("expandable_segments:True"), {.page = 4096, .reservable = 4ull << 30});
+    const Replayed replayed = clutch_memory::replay(plain.steps, detail::parse_allocator_settings(""), {.page = 4096, .reservable = 4ull << 30});
     EXPECT_LE(replayed.fragmentation(), kMost);
     EXPECT_EQ(replayed.requested_peak, torch.requested_peak);
   }

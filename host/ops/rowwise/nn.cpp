@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -76,6 +77,19 @@ Tensor softmax_by_plugin(const char* traced, std::string_view op, const F& of, T
   if (!out.defined()) out = empty(x.sizes(), {.dtype = x.dtype(), .device = stream.device()}, stream);
   return detail::by_plugin(op, {}, {&out, &x, &dim, &stream}, stream) ? out : Tensor();
 }
+/// The same of a gradient from `y`.
+template <class F>
+Tensor softmax_back_by_plugin(const char* traced, std::string_view op, const F& of, Tensor out, const Tensor& grad, const Tensor& y, int dim,
+                              const Stream& given) {
+  if (!detail::has_plugin_implementations(op)) return {};
+  const std::span<const Tensor> outputs(&out, out.defined() ? 1 : 0);
+  const Tensor both[] = {grad, y};
+  detail::Runtime& runtime = detail::check_rowwise(outputs, traced_once(traced, both, 0, of), both, {.dims = {dim}});
+  if (y.numel() == 0 || !(grad.sizes() == y.sizes())) return {};  // rows of a shape that one of them has not are the library's own affair
+  const Stream stream = detail::resolve_stream(given, runtime, op);
+  if (!out.defined()) out = empty(y.sizes(), {.dtype = y.dtype(), .device = stream.device()}, stream);
+  return detail::by_plugin(op, {}, {&out, &grad, &y, &dim, &stream}, stream) ? out : Tensor();
+}
 auto softmax_back = [](Row& row, Expr g, Expr p) { return p * (g - row.sum(g * p)); };
 auto log_softmax_back = [](Row& row, Expr g, Expr l) { return g - exp(l) * row.sum(g); };
 
@@ -98,6 +112,26 @@ void check_affine(const Tensor& x, const Tensor& t, int count, std::string_view 
   if (!fits)
     throw Error(ErrorCode::invalid_shape, op,
                 fmt::format("weight and bias must have the shape of rows of {}, got {}", to_string(x.sizes()), to_string(t.sizes())));
+}
+
+/// The stream of a gradient's call that plugins may take: where one brings the op, x has elements, the gradient is of its shape, and what was kept of each
+/// row of one for each row.
+template <class F, std::size_t kInputs>
+std::optional<Stream> stream_for_plugins(std::string_view op, const std::string& traced, const F& of, const Tensor (&inputs)[kInputs], const Dims& dims,
+                                         const Tensor& grad, const Tensor& x, std::initializer_list<const Tensor*> kept, const Stream& given) {
+  if (!detail::has_plugin_implementations(op)) return std::nullopt;
+  detail::Runtime& runtime = detail::check_rowwise({}, traced_once(traced, inputs, 0, of), inputs, {.dims = dims});
+  Dims of_rows = x.sizes();
+  for (const std::int64_t d : dims) of_rows[static_cast<int>(d)] = 1;
+  bool fits = x.numel() > 0 && grad.sizes() == x.sizes();
+  for (const Tensor* t : kept) fits = fits && t->sizes() == of_rows;
+  return fits ? std::optional(detail::resolve_stream(given, runtime, op)) : std::nullopt;
+}
+/// A new tensor like the rows of x, with another dtype.
+Tensor like_row(const Tensor& x, const Dims& dims, DType dtype, const Stream& stream) {
+  Dims sizes;
+  for (const std::int64_t d : dims) sizes.push_back(x.sizes()[static_cast<int>(d)]);
+  return empty(sizes, {.dtype = dtype, .device = stream.device()}, stream);
 }
 
 /// The gradient of a tensor that was broadcast over the leading dimensions: the sum of f over these dimensions.
@@ -132,18 +166,24 @@ void log_softmax_out(const Tensor& out, const Tensor& x, int dim, const Stream& 
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_backward");
+  if (Tensor made = softmax_back_by_plugin("softmax_backward", "nn::softmax_backward", softmax_back, {}, grad, y, dim, stream); made.defined()) return made;
   return by_rows("softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, softmax_back)[0];
 }
 void softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::softmax_backward_out");
+  if (out.defined() && softmax_back_by_plugin("softmax_backward", "nn::softmax_backward", softmax_back, out, grad, y, dim, stream).defined()) return;
   by_rows_into(std::span(&out, 1), "softmax_backward", {grad, y}, {.dims = {dim}}, stream, softmax_back);
 }
 Tensor log_softmax_backward(const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_backward");
+  constexpr std::string_view kOp = "nn::log_softmax_backward";
+  if (Tensor made = softmax_back_by_plugin("log_softmax_backward", kOp, log_softmax_back, {}, grad, y, dim, stream); made.defined()) return made;
   return by_rows("log_softmax_backward", {grad, y}, {.dims = {dim}, .dtype = {y.dtype()}}, stream, log_softmax_back)[0];
 }
 void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tensor& y, int dim, const Stream& stream) {
   detail::OpName named("nn::log_softmax_backward_out");
+  constexpr std::string_view kOp = "nn::log_softmax_backward";
+  if (out.defined() && softmax_back_by_plugin("log_softmax_backward", kOp, log_softmax_back, out, grad, y, dim, stream).defined()) return;
   by_rows_into(std::span(&out, 1), "log_softmax_backward", {grad, y}, {.dims = {dim}}, stream, log_softmax_back);
 }
 
@@ -215,15 +255,27 @@ LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, cons
     Expr normal = (a - m) * r, along = row.mean(g), across = row.mean(g * normal);
     return r * (g - along - normal * across);
   };
+  auto of_weight = [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); };
   LayerNormGradients grads;
   RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
+  constexpr std::string_view kOp = "nn::layer_norm_backward";
+  const Tensor plain[] = {grad, x, mean, rstd}, weighted[] = {grad, x, mean, rstd, weight};
+  const std::optional<Stream> on = weight.defined()
+                                       ? stream_for_plugins(kOp, "layer_norm_backward of weight", of_weight, weighted, dims, grad, x, {&mean, &rstd}, stream)
+                                       : stream_for_plugins(kOp, "layer_norm_backward", core, plain, dims, grad, x, {&mean, &rstd}, stream);
+  if (on) {
+    grads = {.x = empty(x.sizes(), {.dtype = x.dtype(), .device = on->device()}, *on),
+             .weight = weight.defined() ? like_row(x, dims, weight.dtype(), *on) : Tensor(),
+             .bias = like_row(x, dims, weight.defined() ? weight.dtype() : x.dtype(), *on)};
+    if (detail::by_plugin(kOp, {}, {&grads, &grad, &x, &mean, &rstd, &weight, &options, &*on}, *on)) return grads;
+    grads = {};
+  }
   if (weight.defined()) {
-    grads.x = by_rows("layer_norm_backward of weight", {grad, x, mean, rstd, weight}, row_options, stream,
-                      [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); })[0];
+    grads.x = by_rows("layer_norm_backward of weight", weighted, row_options, stream, of_weight)[0];
     grads.weight = sum_leading(
         weight, x, options.normalized_rank, [](Expr g, Expr a, Expr m, Expr r) { return g * ((a - m) * r); }, {grad, x, mean, rstd}, stream);
   } else {
-    grads.x = by_rows("layer_norm_backward", {grad, x, mean, rstd}, row_options, stream, core)[0];
+    grads.x = by_rows("layer_norm_backward", plain, row_options, stream, core)[0];
   }
   grads.bias = sum_leading(
       weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
@@ -256,15 +308,26 @@ RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Te
     Expr normal = a * r;
     return r * (g - normal * row.mean(g * normal));
   };
+  auto of_weight = [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); };
   RmsNormGradients grads;
   RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
+  constexpr std::string_view kOp = "nn::rms_norm_backward";
+  const Tensor plain[] = {grad, x, rrms}, weighted[] = {grad, x, rrms, weight};
+  const std::optional<Stream> on = weight.defined()
+                                       ? stream_for_plugins(kOp, "rms_norm_backward of weight", of_weight, weighted, dims, grad, x, {&rrms}, stream)
+                                       : stream_for_plugins(kOp, "rms_norm_backward", core, plain, dims, grad, x, {&rrms}, stream);
+  if (on) {
+    grads = {.x = empty(x.sizes(), {.dtype = x.dtype(), .device = on->device()}, *on),
+             .weight = weight.defined() ? like_row(x, dims, weight.dtype(), *on) : Tensor()};
+    if (detail::by_plugin(kOp, {}, {&grads, &grad, &x, &rrms, &weight, &options, &*on}, *on)) return grads;
+    grads = {};
+  }
   if (weight.defined()) {
-    grads.x = by_rows("rms_norm_backward of weight", {grad, x, rrms, weight}, row_options, stream,
-                      [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); })[0];
+    grads.x = by_rows("rms_norm_backward of weight", weighted, row_options, stream, of_weight)[0];
     grads.weight = sum_leading(
         weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, {grad, x, rrms}, stream);
   } else {
-    grads.x = by_rows("rms_norm_backward", {grad, x, rrms}, row_options, stream, core)[0];
+    grads.x = by_rows("rms_norm_backward", plain, row_options, stream, core)[0];
   }
   return grads;
 }
