@@ -307,7 +307,8 @@ TEST(RandomPrograms, FindEachBrokenRuleOfFusion) {
     explicit Rule(detail::BrokenRule broken) : rule(broken) { detail::broken_rule = rule; }
     ~Rule() { detail::broken_rule = detail::BrokenRule::none; }
   };
-  for (detail::BrokenRule rule : {detail::BrokenRule::other_views, detail::BrokenRule::way_around, detail::BrokenRule::seen_result}) {
+  for (detail::BrokenRule rule :
+       {detail::BrokenRule::other_views, detail::BrokenRule::way_around, detail::BrokenRule::seen_result, detail::BrokenRule::table_reads}) {
     int tried = 0;
     bool found = false;
     for (; tried < 40 && !found; ++tried) {
