@@ -100,42 +100,52 @@ static inline void tiny_copy(uint item, uint items, __global uchar* out, __globa
   for (uint i = n / 16 * 16 + item; i < n; i += items) out[i] = in[i];
 }
 
+// Does an entry, unless its guard holds 0. Returns the place of the next one.
+CLUTCH_INLINE uint tiny_entry(uint item, uint items, const Table* table, __global const uchar* entries, uint place) {
+  __global const TinyEntry* e = (__global const TinyEntry*)(entries + place);
+  if (e->guard != 0 && *(__global const uint*)table_at(table, e->guard - 1) == 0) return e->skip;
+  __global const ulong* w = TINY_WORDS(e);
+  const uint first = e->first;
+  switch (e->body) {
+    case TINY_FILL: tiny_fill(item, items, table_at(table, first), e->n, w[0], w[1]); break;
+    case TINY_COPY: tiny_copy(item, items, table_at(table, first), table_at(table, first + 1), e->n); break;
+    case TINY_CHOOSE:
+      if (item == 0)
+        control_choose_body((__global uint*)table_at(table, first), (__global const uint*)table_at(table, first + 1), table_at(table, first + 2), (uint)w[0],
+                            (uint)w[1], (uint)w[2], (uint)w[3], (uint)w[4], (uint)w[5], (uint)w[6]);
+      break;
+    case TINY_BEGIN:
+      if (item == 0)
+        control_begin_body((__global uint*)table_at(table, first), (__global long*)table_at(table, first + 1), (__global const uint*)table_at(table, first + 2),
+                           (uint)w[0]);
+      break;
+    case TINY_NEXT:
+      if (item == 0)
+        control_next_body((__global uint*)table_at(table, first), (__global long*)table_at(table, first + 1), table_at(table, first + 2), (uint)w[0],
+                          (uint)w[1], (uint)w[2]);
+      break;
+      CLUTCH_TINY_CASES
+  }
+  return e->next;
+}
+
+// A stage: entries that do not depend on each other, but the first one on those before. Returns the place of the next stage.
+TINY_APART uint tiny_stage(uint item, uint items, const Table* table, __global const uchar* entries, uint place, uint end) {
+  do place = tiny_entry(item, items, table, entries, place);
+  while (place < end && ((__global const TinyEntry*)(entries + place))->waits == 0);
+  return place;
+}
+
 #ifdef CLUTCH_ENTRY_tiny_table
 __kernel void tiny_table(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const uchar* entries, ulong entries_offset, uint end) {
   CLUTCH_IF_PREDICATE
   CLUTCH_TABLE(table)
   const uint item = (uint)get_local_id(0), items = (uint)get_local_size(0);
   for (uint place = 0; place < end;) {
-    __global const TinyEntry* e = (__global const TinyEntry*)(entries + entries_offset + place);
 #ifdef CLUTCH_TINY_SHARED
-    if (e->waits != 0) barrier(CLK_GLOBAL_MEM_FENCE);
+    if (place > 0) barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
-    const uint skips = e->guard != 0 && *(__global const uint*)table_at(&table, e->guard - 1) == 0;
-    place = skips ? e->skip : e->next;
-    if (!skips) {
-      __global const ulong* w = TINY_WORDS(e);
-      const uint first = e->first;
-      switch (e->body) {
-        case TINY_FILL: tiny_fill(item, items, table_at(&table, first), e->n, w[0], w[1]); break;
-        case TINY_COPY: tiny_copy(item, items, table_at(&table, first), table_at(&table, first + 1), e->n); break;
-        case TINY_CHOOSE:
-          if (item == 0)
-            control_choose_body((__global uint*)table_at(&table, first), (__global const uint*)table_at(&table, first + 1), table_at(&table, first + 2),
-                                (uint)w[0], (uint)w[1], (uint)w[2], (uint)w[3], (uint)w[4], (uint)w[5], (uint)w[6]);
-          break;
-        case TINY_BEGIN:
-          if (item == 0)
-            control_begin_body((__global uint*)table_at(&table, first), (__global long*)table_at(&table, first + 1),
-                               (__global const uint*)table_at(&table, first + 2), (uint)w[0]);
-          break;
-        case TINY_NEXT:
-          if (item == 0)
-            control_next_body((__global uint*)table_at(&table, first), (__global long*)table_at(&table, first + 1), table_at(&table, first + 2), (uint)w[0],
-                              (uint)w[1], (uint)w[2]);
-          break;
-          CLUTCH_TINY_CASES
-      }
-    }
+    place = tiny_stage(item, items, &table, entries + entries_offset, place, end);
   }
 }
 #endif

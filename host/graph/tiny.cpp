@@ -301,7 +301,7 @@ class Tables {
       }
       text += fmt::format("#define CLUTCH_TINY_TENSORS_{0}(first){1}\n#define CLUTCH_TINY_PARAMS_{0}{2}\n", number, tensors, params);
       text += fmt::format("TINY_BODY({0}, {1}, CLUTCH_TINY_EXPRESSION_{0}, CLUTCH_TINY_TENSORS_{0}, CLUTCH_TINY_PARAMS_{0})\n", number, all);
-      cases += fmt::format(" case TINY_FUNCTION + {0}: tiny_body_{0}(item, items, &table, e); break;", number);
+      cases += fmt::format(" case TINY_FUNCTION + {0}: tiny_body_{0}(item, items, table, e); break;", number);
       ++number;
     }
     return text + cases + "\n";

@@ -296,7 +296,7 @@ TEST(Tables, LargeCallsAndOtherOpsStayAlone) {
     EXPECT_EQ(got[0].to_bytes(stream), mul(x, 2).to_bytes(stream));
     EXPECT_EQ(got[2].to_bytes(stream), cumsum(y, 0).to_bytes(stream));
     // Shorter runs stay as they are.
-    const Tuning longer(0, 10);
+    const Tuning longer(0, 100);
     EXPECT_EQ(tables_of(captured(stream, [&] { got = views_of_each_other({x.slice(0, 0, 9)}); })), 0);
   }
 }
