@@ -50,7 +50,7 @@ struct Meaning {
   enum class Known : std::uint8_t {
     function,  ///< none of them
     fill,      ///< a contiguous tensor's bytes become a pattern of 16 bytes, the second number
-    copy,      ///< of a contiguous tensor's bytes
+    copy,      ///< of elements as they are, over the first tensor's sizes
     choose,    ///< kernels/control.cl
     begin,
     next,

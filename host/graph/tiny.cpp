@@ -127,7 +127,8 @@ class Tables {
     if (work.kind != GraphNodeKind::kernel || !work.meaning) return refuse("it is no function of elements, copy, fill or control flow");
     const Meaning& m = *work.meaning;
     s.first = m.predicated ? 1 : 0;
-    if (m.known == Meaning::Known::function) return as_function(work, m, std::move(s), why);
+    if (m.known == Meaning::Known::function) return as_function(work, m, {}, std::move(s), why);
+    if (m.known == Meaning::Known::copy && !copies_bytes(work, s.first)) return as_copy(work, std::move(s), why);
     const std::vector<const BoundArgument*> numbers = numbers_of(work);
     if (m.known == Meaning::Known::fill || m.known == Meaning::Known::copy) {
       const GraphUse& use = work.uses[static_cast<std::size_t>(s.first)];
@@ -144,7 +145,30 @@ class Tables {
 
   std::uint64_t most_bytes() const { return 4 * tuning_.tile; }
 
-  std::optional<Small> as_function(const GraphWork& work, const Meaning& m, Small s, std::string& why) const {
+  /// True if both tensors are the same elements of a range of bytes.
+  static bool copies_bytes(const GraphWork& work, int first) {
+    const GraphUse &to = work.uses[static_cast<std::size_t>(first)], &from = work.uses[static_cast<std::size_t>(first) + 1];
+    return to.sizes == from.sizes && to.strides == from.strides && to.bytes == bytes_for(to.dtype, static_cast<std::uint64_t>(numel(to.sizes)));
+  }
+
+  /// A copy of elements: the identity of integers of their size, which keeps all bits.
+  std::optional<Small> as_copy(const GraphWork& work, Small s, std::string& why) const {
+    const GraphUse& to = work.uses[static_cast<std::size_t>(s.first)];
+    const int size = bits(to.dtype);
+    if (size != 8 && size != 16 && size != 32 && size != 64) {
+      why = fmt::format("it copies elements of {} bits", size);
+      return std::nullopt;
+    }
+    const DType alike = size == 8 ? DType::u8 : size == 16 ? DType::u16 : size == 32 ? DType::i32 : DType::i64;
+    Meaning m;
+    m.elements = m.inputs = 1;
+    m.sizes = to.sizes;
+    m.function = identity(compute_dtype(alike, kOp));
+    return as_function(work, m, alike, std::move(s), why);
+  }
+
+  /// `alike`: the dtype in the place of those of the tensors.
+  std::optional<Small> as_function(const GraphWork& work, const Meaning& m, std::optional<DType> alike, Small s, std::string& why) const {
     auto refuse = [&](std::string text) {
       why = std::move(text);
       return std::nullopt;
@@ -163,7 +187,7 @@ class Tables {
     std::vector<Dims> strides;
     for (std::size_t k = 0; k < tensors; ++k) {
       const GraphUse& use = work.uses[first + k];
-      (k < static_cast<std::size_t>(m.elements) ? f.outputs : f.inputs).push_back(use.dtype);
+      (k < static_cast<std::size_t>(m.elements) ? f.outputs : f.inputs).push_back(alike.value_or(use.dtype));
       Dims spread = Dims::filled(m.sizes.rank(), 0);
       const int lead = m.sizes.rank() - use.sizes.rank();
       for (int d = 0; d < use.sizes.rank(); ++d)

@@ -169,7 +169,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     walk.shape.bind(encoder);
   if (encoder.asks_for_meaning()) {
     std::shared_ptr<const Meaning> meaning = meaning_of(to, from, options);
-    encoder.means(meaning || !bytes ? std::move(meaning) : meaning_of(Meaning::Known::copy));
+    encoder.means(meaning || from.dtype() != to.dtype() ? std::move(meaning) : meaning_of(Meaning::Known::copy));
   }
   std::uint64_t tiles = tile_count(plan, walk);
   if (plan.entry == "copy_transposed") {

@@ -76,27 +76,31 @@ TEST(Tables, SmallCallsAreOneLaunch) {
 TEST(Tables, OddShapesAndStrides) {
   CLUTCH_EACH_DEVICE(device) {
     for (int items : group_sizes()) {
+      SCOPED_TRACE(items);
       const Tuning tuning(items);
-      for (const Dims& sizes : {Dims{1, 1}, Dims{1, 5}, Dims{16, 2}, Dims{17, 33}, Dims{3, 64}, Dims{65, 3}, Dims{0, 4}}) {
-        SCOPED_TRACE(fmt::format("{} items, {}", items, to_string(sizes)));
-        expect_eager_bits(device, {random(sizes, device), random({sizes[1]}, device, DType::f32, 2), random({sizes[0], 1}, device, DType::f32, 3)},
-                          [](const Tensors& in) {
-                            const Tensor& x = in[0];
-                            Tensor h = add(x, in[1]);
-                            Tensor t = mul(h.mT(), in[2].mT());  // rows that are apart in memory
-                            Tensor s = exp(h.slice(0, 0, std::max<std::int64_t>(1, h.sizes()[0] / 2)));
-                            copy_(x.mT(), t);
-                            mul_(h.slice(1, 0, h.sizes()[1]), 0.5);
-                            Tensor whole = full({5}, 3, {.device = x.device()});
-                            add_(whole, 1);
-                            return Tensors{h, t, s, whole, where(gt(x, 0), x, h)};
-                          });
-      }
+      Tensors state;
+      std::uint64_t seed = 1;
+      for (const Dims& sizes : {Dims{1, 1}, Dims{1, 5}, Dims{16, 2}, Dims{17, 33}, Dims{3, 64}, Dims{65, 3}, Dims{0, 4}})
+        for (const Dims& of : {sizes, Dims{sizes[1]}, Dims{sizes[0], 1}}) state.push_back(random(of, device, DType::f32, seed++));
       // Four dimensions stay, five are too many for a table.
-      expect_eager_bits(device, {random({3, 4, 5, 6}, device), random({2, 3, 2, 3, 2}, device)}, [](const Tensors& in) {
-        Tensor a = mul(in[0].transpose(0, 3).transpose(1, 2), in[0].transpose(0, 3).transpose(1, 2));
-        Tensor b = add(in[0].transpose(1, 3).slice(0, 0, 2), 1), c = add(in[1].transpose(0, 4).transpose(1, 3), in[1].transpose(0, 4));
-        return Tensors{a, b, c, add(a.select(0, 0), 2)};
+      state.push_back(random({3, 4, 5, 6}, device)), state.push_back(random({2, 3, 2, 3, 2}, device));
+      expect_eager_bits(device, state, [](const Tensors& in) {
+        Tensors out;
+        for (std::size_t i = 0; i + 2 < in.size(); i += 3) {
+          const Tensor& x = in[i];
+          Tensor h = add(x, in[i + 1]);
+          Tensor t = mul(h.mT(), in[i + 2].mT());  // rows that are apart in memory
+          Tensor s = neg(h.slice(0, 0, (h.sizes()[0] + 1) / 2));
+          copy_(x.mT(), t);
+          mul_(h.slice(1, 0, h.sizes()[1]), 0.5);
+          Tensor whole = full({5}, 3, {.device = x.device()});
+          add_(whole, 1);
+          out.insert(out.end(), {h, t, s, whole});
+        }
+        const Tensor &x = in[in.size() - 2], &y = in[in.size() - 1];
+        const Tensor flipped = x.transpose(0, 3).transpose(1, 2), five = y.transpose(0, 4);
+        out.insert(out.end(), {mul(flipped, flipped), add(x.transpose(1, 3).slice(0, 0, 2), 1), add(five.transpose(1, 3), five)});
+        return out;
       });
     }
   }
@@ -104,30 +108,35 @@ TEST(Tables, OddShapesAndStrides) {
 
 TEST(Tables, EveryDtypeRoundsAsItsStore) {
   CLUTCH_EACH_DEVICE(device) {
-    for (int items : {0, 32}) {
-      const Tuning tuning(items);
-      for (DType dtype : {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::boolean,
-                          DType::f64}) {
-        if (dtype == DType::f64 && !device.traits().fp64) continue;
-        SCOPED_TRACE(name(dtype));
-        expect_eager_bits(device, {mul(random({19, 13}, device), 50)}, [dtype](const Tensors& in) {
-          Tensor h = in[0].to(dtype);
-          Tensor flipped = h.mT().contiguous();
-          Tensor back = add(flipped.to(DType::f32), in[0].mT());
-          Tensor kept = full({7}, 1, {.dtype = dtype, .device = in[0].device()});
-          copy_(kept, flipped.select(0, 2).slice(0, 0, 7));
-          return Tensors{h, flipped, mul(back.mT(), 3), kept};
+    std::vector<std::vector<DType>> sets{{DType::f16, DType::bf16, DType::i8, DType::boolean}, {DType::u32, DType::i64}};
+    if (level() != "smoke") sets.insert(sets.end(), {{DType::u8, DType::i16, DType::u16}, {DType::i32, DType::u64}});
+    if (device.traits().fp64) sets.back().push_back(DType::f64);
+    for (int items : level() == "smoke" ? std::vector<int>{0} : std::vector<int>{0, 32})
+      for (const std::vector<DType>& dtypes : sets) {
+        SCOPED_TRACE(fmt::format("{} items, {} and others", items, name(dtypes[0])));
+        const Tuning tuning(items);
+        const Counts c = expect_eager_bits(device, {mul(random({19, 13}, device), 50)}, [&](const Tensors& in) {
+          Tensors out;
+          for (DType dtype : dtypes) {
+            Tensor h = in[0].to(dtype);
+            Tensor flipped = h.mT().contiguous();
+            Tensor back = add(flipped.to(DType::f32), in[0].mT());
+            Tensor kept = full({7}, 1, {.dtype = dtype, .device = in[0].device()});
+            copy_(kept, flipped.select(0, 2).slice(0, 0, 7));
+            out.insert(out.end(), {h, flipped, mul(back.mT(), 3), kept});
+          }
+          return out;
         });
+        EXPECT_LE(c.launches, 2);
+        EXPECT_EQ(c.alone, 0);
       }
-      // NaN, infinities and subnormals.
-      const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-      current_stream(device).synchronize();
-      expect_eager_bits(device, {from_host<float>({nan, -nan, inf, -inf, 0.0f, -0.0f, 1e-40f, -1e-42f, 70000.0f, 1e38f}, {5, 2}, device)},
-                        [](const Tensors& in) {
-                          Tensor t = in[0].mT().contiguous(), h = t.to(DType::f16), b = t.to(DType::bf16).mT().contiguous();
-                          return Tensors{t, h, b, maximum(b.to(DType::f32), in[0]), sqrt(abs(t))};
-                        });
-    }
+    // NaN, infinities and subnormals.
+    const Tuning tuning(0);
+    const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+    expect_eager_bits(device, {from_host<float>({nan, -nan, inf, -inf, 0.0f, -0.0f, 1e-40f, -1e-42f, 70000.0f, 1e38f}, {5, 2}, device)}, [](const Tensors& in) {
+      Tensor t = in[0].mT().contiguous(), h = t.to(DType::f16), b = t.to(DType::bf16).mT().contiguous();
+      return Tensors{t, h, b, maximum(b.to(DType::f32), in[0]), sqrt(abs(t)), h.mT().contiguous()};
+    });
   }
 }
 
