@@ -140,6 +140,8 @@ std::string FusedBackend::debug() const {
   std::size_t fused = 0, alone = 0;
   for (const FusedStep& step : steps_) (step.nodes.size() > 1 ? fused : alone) += step.nodes.size();
   std::string text = fmt::format("{} nodes in {} fused launches, {} alone", fused, groups_, alone);
+  const auto tables = std::count_if(steps_.begin(), steps_.end(), [](const FusedStep& step) { return std::string_view(step.form) == "table"; });
+  if (tables > 0) text += fmt::format("; {} of the launches {} a table", tables, tables == 1 ? "goes through" : "go through");
   std::map<std::string, int> reasons;
   for (const std::string& why : why_alone_)
     if (!why.empty()) ++reasons[why];

@@ -92,7 +92,7 @@ class Tables {
         for (std::size_t i = begin; i < end; ++i) {
           FusedStep& step = steps()[static_cast<std::size_t>(order[i])];
           if (step.nodes.size() == 1 && why[static_cast<std::size_t>(order[i])].empty())
-            why[static_cast<std::size_t>(order[i])] = fmt::format("fewer than {} small launches are beside it", std::max<std::size_t>(least_, 2));
+            why[static_cast<std::size_t>(order[i])] = fmt::format("fewer than {} small launches follow each other there", std::max<std::size_t>(least_, 2));
           if (step.nodes.size() == 1)
             program_.why_alone[static_cast<std::size_t>(step.nodes[0])] += fmt::format("; in no table, since {}", why[static_cast<std::size_t>(order[i])]);
           made.push_back(std::move(step));
