@@ -240,6 +240,52 @@ void add_layers(Rows& rows) {
                     .lacks = lacks_for(backend)});
 }
 
+/// A loop of 1,000 small iterations whose end the device decides, beside a loop of eager calls that reads its predicate on the host.
+void add_loops(Rows& rows) {
+  for (const char* backend : {"host", "fused", "auto"})
+    rows.push_back({.name = fmt::format("graph/while_1000/{}", backend), .prepare = [=](const Device& device) {
+                      constexpr int kTurns = 1000;
+                      Stream stream = current_stream(device);
+                      Tensor end = full({}, kTurns, {.dtype = DType::i32, .device = device}), start = randn({64}, {.device = device, .seed = 1});
+                      Tensor zero = full({}, 0, {.dtype = DType::i32, .device = device});
+                      auto condition = [=](const Tensor& i) { return lt(i, end); };
+                      auto body = [](const Tensor& i, const Tensor& x) {
+                        add_(i, 1);
+                        map_out(x, [](Expr v) { return v * 0.5f + 1.0f; }, {x});
+                      };
+                      auto result = std::make_shared<LoopResult>();
+                      auto graph = captured(
+                          [=](const Stream& s) {
+                            const StreamGuard guard(s);
+                            *result = while_loop([=](std::span<const Tensor> t) { return condition(t[0]); },
+                                                 [=](std::span<const Tensor> t) {
+                                                   return body(t[0], t[1]), std::vector{t[0], t[1]};
+                                                 },
+                                                 std::array{zero, start}, {.max_iterations = kTurns});
+                          },
+                          stream, backend);
+                      auto by_host = [=] {
+                        Tensor i = zero.clone(), x = start.clone();
+                        while (condition(i).item() != 0) body(i, x);
+                        return x;
+                      };
+                      Work work;
+                      work.run = [=](int reps) {
+                        for (int r = 0; r < reps; ++r) graph->replay(stream);
+                        stream.synchronize();
+                      };
+                      work.check = [=]() -> std::string {
+                        graph->replay(stream);
+                        return result->state[1].to_bytes(stream) == by_host().to_bytes(stream) ? "" : "the replay differs from eager calls";
+                      };
+                      work.peers.push_back({"host_loop", [=](int reps) {
+                                              for (int r = 0; r < reps; ++r) by_host();
+                                              stream.synchronize();
+                                            }});
+                      return work;
+                    }});
+}
+
 double seconds_of(const std::function<void()>& f) {
   auto begin = std::chrono::steady_clock::now();
   f();
@@ -255,6 +301,7 @@ void register_graph(Rows& rows) {
   add_rows(rows, "mlp_step", false, mlp_step);
   add_rows(rows, "train_step", false, train_step);
   add_layers(rows);
+  add_loops(rows);
   rows.push_back({.name = "graph/empty/host", .prepare = [](const Device& device) {
                     Stream stream = current_stream(device);
                     auto graph = captured([](const Stream&) {}, stream, "host");
@@ -287,7 +334,7 @@ void register_graph(Rows& rows) {
                                           }});
                     return work;
                   }});
-  for (const char* backend : {"host", "native"})
+  for (const char* backend : {"host", "native", "fused"})
     rows.push_back({.name = fmt::format("graph/instantiate_1000/{}", backend),
                     .prepare =
                         [=](const Device& device) {

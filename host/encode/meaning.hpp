@@ -46,7 +46,18 @@ struct Meaning {
   };
   /// Makes one launch, or it is an Error: not_supported or invalid_argument where one launch cannot do so.
   using Launch = void (*)(const Call& call);
+  /// Launches that are none of these, but known by their operands and numbers.
+  enum class Known : std::uint8_t {
+    function,  ///< none of them
+    fill,      ///< a contiguous tensor's bytes become a pattern of 16 bytes, the second number
+    copy,      ///< of elements as they are, over the first tensor's sizes
+    choose,    ///< kernels/control.cl
+    begin,
+    next,
+  };
 
+  Known known = Known::function;
+  bool predicated = false;  ///< one more operand is in front, a u32: the launch does nothing where that is 0
   int elements = 0, results = 0, inputs = 0;
   Dims sizes;
   std::array<bool, kMaxRank> gone{};
@@ -56,5 +67,8 @@ struct Meaning {
   int most_tensors = 16;                          ///< of a launch of the kind
   Launch launch = nullptr;
 };
+
+/// Made once for each.
+std::shared_ptr<const Meaning> meaning_of(Meaning::Known known);
 
 }}}  // namespace clutch::v0::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encode/predicated.hpp"
 
+#include "encode/meaning.hpp"
 #include "encode/plan.hpp"
 #include "runtime/last_launch.hpp"
 #include "runtime/recorder.hpp"
@@ -53,6 +54,11 @@ class PredicatedRecorder final : public Recorder {
     made->kernel = KernelHandle(kernel, launch.kernel.plan());
     own_->operand(stream, *made, predicate_, Argument::Kind::input, "predicate");
     made->append(launch);
+    if (launch.meaning) {
+      auto meaning = std::make_shared<Meaning>(*launch.meaning);
+      meaning->predicated = true;
+      made->meaning = std::move(meaning);
+    }
     // What is written only where the branch is taken keeps its contents elsewhere.
     for (Operand& operand : made->operands)
       if (operand.access == Argument::Kind::output) operand.access = Argument::Kind::inout;
@@ -62,7 +68,7 @@ class PredicatedRecorder final : public Recorder {
   void copy(const StreamRef& stream, const char* op, const Tensor& destination, const Tensor& source) override {
     const BuiltPlan& plan = copy_plan(stream->runtime());
     Encoder encoder(Stream(stream), op);
-    encoder.output(destination).input(source).value(std::uint64_t{source.nbytes()}).value(std::uint32_t{0});
+    encoder.output(destination).input(source).value(std::uint64_t{source.nbytes()}).value(std::uint32_t{0}).means(meaning_of(Meaning::Known::copy));
     const std::uint64_t tiles = (source.nbytes() + plan.tuning.tile - 1) / plan.tuning.tile;
     const Aside aside;
     const Cost before = last_launch().cost;  // the caller adds the copy's
@@ -90,6 +96,8 @@ class PredicatedRecorder final : public Recorder {
                 fmt::format("work in a branch of {} must be kernels, which the device can skip, got {}", branch_op_,
                             work.task ? "a host task" : "work that another library enqueues"));
   }
+
+  bool asks_for_meaning() const noexcept override { return own_->asks_for_meaning(); }
 
  private:
   /// True for memory that the branch itself made: nothing reads it where the branch is not taken.

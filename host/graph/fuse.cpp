@@ -4,6 +4,7 @@
 #include "encode/meaning.hpp"
 #include "expr/node.hpp"
 #include "graph/capture.hpp"
+#include "graph/tiny.hpp"
 
 #include <clutch/stream.hpp>
 
@@ -165,6 +166,13 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
     return std::nullopt;
   }
   const Meaning& m = *node.meaning;
+  if (m.predicated || m.known != Meaning::Known::function) {
+    why = m.predicated                      ? "it is in a branch or loop"
+          : m.known == Meaning::Known::fill ? "it is a fill"
+          : m.known == Meaning::Known::copy ? "it copies bytes"
+                                            : "it is control flow";
+    return std::nullopt;
+  }
   Piece p{.meaning = &m, .space = {}, .operands = {}};
   if (!m.function.empty() && has_positions_but_places(m.function)) {
     why = "its function reads the positions of elements";
@@ -216,6 +224,7 @@ class Emission {
       : state_(state),
         stream_(state.runtime().make_stream(StreamPriority::normal)),
         capture_(std::make_shared<Capture>(state.runtime(), stream_.impl(), CaptureOptions{.mode = CaptureMode::relaxed}, false)) {
+    capture_->set_fuses(true);  // tables ask for it
     capture_->begin();
   }
   ~Emission() {
@@ -321,8 +330,16 @@ class Fuser {
         join(i);
       }
       const bool any = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.second.nodes.size() > 1; });
-      if (!any && options_.if_any) return {};
-      if (std::optional<FusedProgram> program = emit()) return *std::move(program);
+      const bool tables = options_.table_from > 0 && may_have_tables(state_, options_.table_from);
+      if (!any && !tables && options_.if_any) return {};
+      std::optional<FusedProgram> program = emit();
+      if (!program) continue;
+      if (tables) make_tables(state_, *program, options_.table_from);
+      const bool fuses = std::any_of(program->steps.begin(), program->steps.end(), [](const FusedStep& step) { return step.nodes.size() > 1; });
+      if (!fuses && options_.if_any) return {};
+      for (FusedStep& step : program->steps)
+        if (step.work.kernel && !step.work.object) step.work.object = ClKernel(step.work.kernel->make_bare());
+      return *std::move(program);
     }
   }
 

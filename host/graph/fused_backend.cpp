@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/fused_backend.hpp"
 
-#include "graph/dependencies.hpp"
+#include "graph/tiny.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace clutch { inline namespace v0 { namespace detail {
@@ -15,8 +16,19 @@ FusedBackend::FusedBackend(bool alone, bool relaxed) : alone_(alone), relaxed_(r
 FusedBackend::~FusedBackend() = default;
 
 void FusedBackend::instantiate(const GraphProgram& program) {
-  const GraphState& state = program.state();
-  FusedProgram fused = fuse(state, {.if_any = !alone_, .products = alone_, .relaxed = relaxed_});
+  FuseOptions options{.if_any = !alone_, .products = alone_, .table_from = alone_ ? table_tuning.least : table_tuning.least_of_auto, .relaxed = relaxed_};
+  try {
+    prepare(program.state(), options);
+  } catch (const Error& e) {
+    // The arena of temporaries may have more segments than a table has buffers.
+    if (e.code() != ErrorCode::not_supported) throw;
+    options.table_from = 0;
+    prepare(program.state(), options);
+  }
+}
+
+void FusedBackend::prepare(const GraphState& state, const FuseOptions& options) {
+  FusedProgram fused = fuse(state, options);
   if (fused.steps.empty() && !alone_) return;
   auto inner = std::make_unique<GraphState>(state.runtime(), "host", make_backend("host"));
   groups_ = 0;
@@ -38,6 +50,7 @@ void FusedBackend::changed(const GraphProgram& program, std::span<const int> nod
   for (int node : nodes)
     if (const GraphWork& work = state.nodes[static_cast<std::size_t>(node)]; work.temporary_replaced && updated_.empty())
       updated_ = fmt::format("Graph::update() gave node {} ({}) another tensor in the place of a temporary", node, work.op);
+  bool scattered = false;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     const FusedStep& step = steps_[s];
     const GraphWork& first = state.nodes[static_cast<std::size_t>(step.nodes.front())];
@@ -49,6 +62,10 @@ void FusedBackend::changed(const GraphProgram& program, std::span<const int> nod
         if (state.nodes[static_cast<std::size_t>(node)].updated)
           updated_ = fmt::format("Graph::update() gave node {} ({}) of a fused launch another argument", node, state.nodes[static_cast<std::size_t>(node)].op);
     }
+    if (!fits_table(state, s)) {
+      scattered = true;
+      continue;
+    }
     for (std::size_t u = 0; u < step.addresses.size(); ++u) {
       const auto [node, use] = step.addresses[u];
       const GraphWork& from = state.nodes[static_cast<std::size_t>(node)];
@@ -57,7 +74,20 @@ void FusedBackend::changed(const GraphProgram& program, std::span<const int> nod
     }
   }
   inner_->end_moves();
-  stale_ = !updated_.empty() ? updated_ : find_stale(state);
+  stale_ = !updated_.empty() ? updated_ : scattered ? "a table's tensors are in more buffers than it has" : find_stale(state);
+}
+
+bool FusedBackend::fits_table(const GraphState& state, std::size_t step) const {
+  const GraphWork& work = inner_->nodes[step];
+  if (work.table.first_base < 0 || steps_[step].nodes.size() == 1) return true;
+  std::set<cl_mem> buffers;
+  for (std::size_t u = 0; u < steps_[step].addresses.size(); ++u) {
+    const auto [node, use] = steps_[step].addresses[u];
+    const GraphWork& from = state.nodes[static_cast<std::size_t>(node)];
+    const bool temporary = state.buffers[static_cast<std::size_t>(from.uses[static_cast<std::size_t>(use)].buffer)].kind == GraphBuffer::Kind::temporary;
+    buffers.insert(temporary ? work.set[u].mem : from.set[static_cast<std::size_t>(use)].mem);
+  }
+  return buffers.size() <= TensorTable::kBases;
 }
 
 std::string FusedBackend::find_stale(const GraphState& state) const {
@@ -111,6 +141,8 @@ std::string FusedBackend::debug() const {
   std::size_t fused = 0, alone = 0;
   for (const FusedStep& step : steps_) (step.nodes.size() > 1 ? fused : alone) += step.nodes.size();
   std::string text = fmt::format("{} nodes in {} fused launches, {} alone", fused, groups_, alone);
+  const auto tables = std::count_if(steps_.begin(), steps_.end(), [](const FusedStep& step) { return std::string_view(step.form) == "table"; });
+  if (tables > 0) text += fmt::format("; {} of the launches {} a table", tables, tables == 1 ? "goes through" : "go through");
   if (relaxed_) text += fmt::format("; {} values pass unrounded (relaxed_rounding)", unrounded_);
   std::map<std::string, int> reasons;
   for (const std::string& why : why_alone_)

@@ -36,8 +36,11 @@ class FusedBackend : public GraphImpl {
   int groups() const noexcept { return groups_; }
 
  private:
+  void prepare(const GraphState& state, const FuseOptions& options);
   /// Why the fused program does not have the nodes' results with the present addresses; empty if it has.
   std::string find_stale(const GraphState& state) const;
+  /// False for the launch of a table whose tensors are, at the present addresses, in more buffers than a table has.
+  bool fits_table(const GraphState& state, std::size_t step) const;
 
   const bool alone_, relaxed_;
   bool chosen_;

@@ -297,16 +297,19 @@ class Page {
     const GraphReport::Group& g = report_.groups[static_cast<std::size_t>(group)];
     double us = 0;
     std::vector<std::string> labels;
+    std::set<std::string> seen;
     for (int n : g.nodes) {
       if (n < 0 || static_cast<std::size_t>(n) >= nodes_.size()) continue;
       const GraphNode& node = nodes_[static_cast<std::size_t>(n)];
       us += node.measured_us;
       for (const GraphLabel& label : node.labels)
-        if (std::find(labels.begin(), labels.end(), label_text(label)) == labels.end()) labels.push_back(label_text(label));
+        if (seen.insert(label_text(label)).second) labels.push_back(label_text(label));
     }
     add(fmt::format("<section class=\"group\" style=\"border-color:{}\"><header><b>{}</b><code>{}</code><span>", group_colour(group),
                     html_text(group_title(group)), html_text(g.kernel)));
-    for (const std::string& label : labels) add(chip(label));
+    constexpr std::size_t kMostChips = 24;  // a loop has one for each iteration
+    for (std::size_t i = 0; i < std::min(labels.size(), kMostChips); ++i) add(chip(labels[i]));
+    if (labels.size() > kMostChips) add(fmt::format("<span class=\"soft\">and {} more</span>", labels.size() - kMostChips));
     add(fmt::format("</span><span class=\"soft\">{}</span></header>\n", us > 0 ? fmt::format("{}, its nodes one by one", duration_text(us)) : ""));
   }
 

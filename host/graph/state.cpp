@@ -127,12 +127,15 @@ void GraphState::take_memory(const GraphState& from) {
   }
   for (GraphWork& node : nodes) {
     if (node.table.first_base < 0) continue;
-    // The words of a table are addresses, which are others here.
-    GraphUse& use = node.uses[static_cast<std::size_t>(node.table.use)];
-    GraphBuffer words = buffers[static_cast<std::size_t>(use.buffer)];
-    words.storage = std::make_shared<Storage>(stream, words.bytes, "Graph::instantiate");
-    use.buffer = static_cast<int>(buffers.size());
-    buffers.push_back(std::move(words));
+    auto own = [&](GraphUse& use) {
+      GraphBuffer made{.kind = GraphBuffer::Kind::constant, .bytes = use.bytes};
+      if (use.buffer >= 0) made = buffers[static_cast<std::size_t>(use.buffer)];
+      made.storage = std::make_shared<Storage>(stream, made.bytes, "Graph::instantiate");
+      use.buffer = static_cast<int>(buffers.size());
+      buffers.push_back(std::move(made));
+    };
+    own(node.uses[static_cast<std::size_t>(node.table.use)]);  // its words are addresses, which are others here
+    if (node.contents) own(node.uses.back());
   }
   find_lifetimes();
   place_nodes();
@@ -144,9 +147,8 @@ GraphWork GraphWork::copy() const {
   GraphWork made;
   made.kind = kind, made.op = op, made.plan = plan, made.cost = cost, made.stream = stream;
   made.kernel = kernel, made.geometry = geometry;
-  if (kernel) made.object = ClKernel(kernel->make_bare());
   made.uses = uses, made.bound = bound, made.table = table, made.bytes = bytes, made.pattern = pattern;
-  made.task = task, made.opaque = opaque;
+  made.contents = contents, made.task = task, made.opaque = opaque;
   made.after = after, made.labels = labels, made.meaning = meaning;
   return made;
 }
@@ -470,6 +472,15 @@ void GraphState::resolve_table(GraphWork& node) const {
 
 void GraphState::upload_tables(StreamImpl& stream) {
   for (GraphWork& node : nodes) {
+    if (node.contents && !node.has_contents) {
+      const auto turn = turn_of(stream);
+      const Address& to = node.set.back();
+      cl_event event = nullptr;
+      check_cl(clEnqueueWriteBuffer(stream.queue(), to.mem, CL_FALSE, to.offset, node.contents->size(), node.contents->data(), 0, nullptr, &event), node.op,
+               "clEnqueueWriteBuffer");
+      stream.submitted(ClEvent(event), node.op, std::const_pointer_cast<std::vector<unsigned char>>(node.contents));
+      node.has_contents = true;
+    }
     if (!node.table.stale || !placed_) continue;
     auto words = std::make_shared<std::vector<std::uint64_t>>(node.table.words);
     const auto turn = turn_of(stream);

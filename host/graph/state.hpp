@@ -63,7 +63,10 @@ struct GraphWork {
   std::vector<BoundArgument> bound;
   GraphTable table;
   std::vector<unsigned char> bytes;
-  std::uint8_t pattern = 0;  ///< of a fill
+  /// What the last use's memory holds, which is the node's own; null if it has none.
+  std::shared_ptr<const std::vector<unsigned char>> contents;
+  bool has_contents = false;  ///< the device has them
+  std::uint8_t pattern = 0;   ///< of a fill
   HostTask task;
   OpaqueTask opaque;
   bool knows_memory = false;  ///< of an opaque task: HostWork::knows_memory
@@ -73,7 +76,7 @@ struct GraphWork {
   bool updated = false;                    ///< by GraphState::update()
   bool temporary_replaced = false;         ///< by GraphState::update(), which gave the node another tensor in the place of a temporary
 
-  /// The same call with a kernel object of its own, whose arguments are not set, and without addresses.
+  /// The same call without addresses and kernel object.
   GraphWork copy() const;
 };
 
@@ -121,7 +124,8 @@ class GraphState {
   ClKernel make_kernel(const GraphWork& node) const;
 
   // For a backend whose own program is a graph of this kind.
-  /// Takes the memory of `from`, the graph that the nodes come from: all buffers but temporaries, which get places for these nodes.
+  /// Takes the memory of `from`, the graph that the nodes come from: all buffers but temporaries, which get places for these nodes. Uses of buffer -1 get
+  /// memory of their own.
   void take_memory(const GraphState& from);
   /// Changes the address of a use; end_moves() makes the changes.
   void move_use(int node, int use, const Address& to) { moving_.push_back({node, use, to}); }

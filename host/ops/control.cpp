@@ -4,6 +4,7 @@
 #include <clutch/graph.hpp>
 #include <clutch/ops/copy.hpp>
 
+#include "encode/meaning.hpp"
 #include "encode/predicated.hpp"
 #include "program/program.hpp"
 #include "runtime/op_name.hpp"
@@ -18,52 +19,6 @@
 
 namespace clutch { inline namespace v0 {
 namespace detail { namespace {
-
-// Elements are read by bytes, so that neither subnormals nor NaN depend on the device.
-constexpr std::string_view kText = R"(
-static bool control_is_true(__global const uchar* at, uint bytes, uint real_bytes, uint has_zero) {
-  uint any = !has_zero;
-  for (uint i = 0; i < bytes; ++i) any |= at[i] & (i % real_bytes + 1 == real_bytes ? 0x7Fu : 0xFFu);
-  return any != 0;
-}
-
-// Number of the branch that an index means. `sign` is the sign's bit in the last byte.
-static uint control_clamped(__global const uchar* at, uint bytes, uint sign, uint count) {
-  ulong index = 0;
-  for (uint i = 0; i < bytes; ++i) index |= (ulong)at[i] << (8 * i);
-  if (at[bytes - 1] & sign) return 0;
-  return index < count ? (uint)index : count - 1;
-}
-
-// One predicate for each branch.
-__kernel void control_choose(__global uchar* flags_base, ulong flags_offset, __global const uchar* outer_base, ulong outer_offset,
-                             __global const uchar* in_base, ulong in_offset, uint count, uint has_outer, uint is_index, uint bytes, uint real_bytes,
-                             uint has_zero, uint sign) {
-  __global uint* flags = (__global uint*)(flags_base + flags_offset);
-  __global const uchar* in = in_base + in_offset;
-  const uint taken = !has_outer || *(__global const uint*)(outer_base + outer_offset) != 0;
-  uint choice = 0;
-  if (taken) choice = is_index ? control_clamped(in, bytes, sign, count) : control_is_true(in, bytes, real_bytes, has_zero) ? 0 : 1;
-  for (uint i = 0; i < count; ++i) flags[i] = taken && i == choice;
-}
-
-__kernel void control_begin(__global uchar* flag_base, ulong flag_offset, __global uchar* iterations_base, ulong iterations_offset,
-                            __global const uchar* outer_base, ulong outer_offset, uint has_outer) {
-  *(__global uint*)(flag_base + flag_offset) = !has_outer || *(__global const uint*)(outer_base + outer_offset) != 0;
-  *(__global long*)(iterations_base + iterations_offset) = 0;
-}
-
-// Goes on only where the condition, which is not computed any more after the end, is true.
-__kernel void control_next(__global uchar* flag_base, ulong flag_offset, __global uchar* iterations_base, ulong iterations_offset,
-                           __global const uchar* in_base, ulong in_offset, uint bytes, uint real_bytes, uint has_zero) {
-  __global uint* flag = (__global uint*)(flag_base + flag_offset);
-  if (*flag == 0) return;
-  if (control_is_true(in_base + in_offset, bytes, real_bytes, has_zero))
-    ++*(__global long*)(iterations_base + iterations_offset);
-  else
-    *flag = 0;
-}
-)";
 
 /// How control_is_true() and control_clamped() read an element.
 struct Scalar {
@@ -87,7 +42,7 @@ struct ControlKernel : CachedPlan {
 const KernelHandle& control_kernel(Runtime& runtime, std::string_view entry) {
   const auto& plan = runtime.plans().find<ControlKernel>(entry, std::uint64_t{0}, "", [&] {
     ControlKernel made;
-    made.kernel = KernelHandle(&runtime.programs().find({.text = kText, .file = "<control flow>", .entry = entry, .defines = {}}));
+    made.kernel = KernelHandle(&runtime.programs().find("control", entry, {}));
     return made;
   });
   return plan.kernel;
@@ -165,7 +120,7 @@ std::vector<Tensor> run_branches(const Site& site, const Tensor& in, bool is_ind
     encoder.output(flags, "predicates").input(site.outer.defined() ? site.outer : in).input(in, is_index ? "index" : "predicate");
     encoder.value(count).value(std::uint32_t{site.outer.defined()}).value(std::uint32_t{is_index});
     encoder.value(scalar.bytes).value(scalar.real_bytes).value(scalar.has_zero).value(scalar.sign);
-    encoder.dispatch(control_kernel(site.runtime, "control_choose"), {.global = 1, .local = 1});
+    encoder.means(meaning_of(Meaning::Known::choose)).dispatch(control_kernel(site.runtime, "control_choose"), {.global = 1, .local = 1});
   }
   std::vector<Tensor> results;
   for (std::uint32_t b = 0; b < count; ++b) {
@@ -241,7 +196,7 @@ LoopResult run_loop(const Site& site, const LoopCondition& condition, const Loop
     const OutsideBranches outside;
     Encoder encoder(site.stream, op);
     encoder.output(flag, "goes_on").output(iterations, "iterations").input(site.outer.defined() ? site.outer : flag).value(std::uint32_t{site.outer.defined()});
-    encoder.dispatch(control_kernel(site.runtime, "control_begin"), {.global = 1, .local = 1});
+    encoder.means(meaning_of(Meaning::Known::begin)).dispatch(control_kernel(site.runtime, "control_begin"), {.global = 1, .local = 1});
   }
   for (std::int64_t i = 0; i < max_iterations; ++i) {
     const PredicatedBranch branch(flag, op);
@@ -254,7 +209,7 @@ LoopResult run_loop(const Site& site, const LoopCondition& condition, const Loop
       Encoder encoder(site.stream, op);
       encoder.inout(flag, "goes_on").inout(iterations, "iterations").input(goes_on, "condition");
       encoder.value(scalar.bytes).value(scalar.real_bytes).value(scalar.has_zero);
-      encoder.dispatch(control_kernel(site.runtime, "control_next"), {.global = 1, .local = 1});
+      encoder.means(meaning_of(Meaning::Known::next)).dispatch(control_kernel(site.runtime, "control_next"), {.global = 1, .local = 1});
     }
     std::vector<Tensor> got = run_function(site, "iteration", number, [&] { return body(state); });
     check_results(got, &state, site.runtime, "the body", "the state", op);

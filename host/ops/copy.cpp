@@ -167,7 +167,10 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), to.nbytes() + from.nbytes())));
   else
     walk.shape.bind(encoder);
-  if (encoder.asks_for_meaning()) encoder.means(meaning_of(to, from, options));
+  if (encoder.asks_for_meaning()) {
+    std::shared_ptr<const Meaning> meaning = meaning_of(to, from, options);
+    encoder.means(meaning || from.dtype() != to.dtype() ? std::move(meaning) : meaning_of(Meaning::Known::copy));
+  }
   std::uint64_t tiles = tile_count(plan, walk);
   if (plan.entry == "copy_transposed") {
     auto squares = [&](int d) { return (static_cast<std::uint64_t>(walk.shape.size[d]) + COPY_SQUARE - 1) / COPY_SQUARE; };

@@ -2,6 +2,7 @@
 #include <clutch/complex.hpp>
 #include <clutch/ops/fill.hpp>
 
+#include "encode/meaning.hpp"
 #include "ops/fill_plan.hpp"
 #include "program/cl_type.hpp"
 #include "runtime/op_name.hpp"
@@ -139,6 +140,7 @@ void fill(const Tensor& self, Number value, const FillOptions& options, const St
   if (plan.layout == Layout::contiguous) {
     walk.numel = self.nbytes();
     encoder.value(walk.numel).value(pattern, "pattern").value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), self.nbytes())));
+    encoder.means(meaning_of(Meaning::Known::fill));
   } else {
     encoder.value(walk.numel);
     walk.shape.bind(encoder);
