@@ -20,13 +20,13 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Problems that are tried on a device: all on the first one; by day one of each op on the others and on plugins' devices, under sanitizers one of each entry,
-/// and on simulators, where a problem takes seconds, one of each of a fifth of the entries, of the next fifth the next day.
+/// Problems that are tried on a device: all on the first one; by day one of each op on the others and on plugins' devices, under sanitizers and where groups
+/// have at most 64 items one of each entry, and on simulators, where a problem takes seconds, one of each of a fifth of the entries, of the next fifth the next day.
 class Choice {
  public:
   explicit Choice(const Device& device)
       : first_(device == test_devices().front() && !device.record()->by_plugin),
-        slow_(kSanitized || device.traits().simulator),
+        slow_(kSanitized || device.traits().simulator || device.traits().max_work_group <= 64),
         turns_(device.traits().simulator && level() == "smoke" && tested_entries().empty() ? 5 : 1) {}
   bool all_entries() const { return turns_ == 1 && (first_ || level() != "smoke"); }
   bool takes(const NamedProblem& problem) {
