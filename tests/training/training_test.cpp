@@ -274,4 +274,42 @@ TEST(Training, ACapturedStepTrainsAsEagerOnesDo) {
   }
 }
 
+/// Tensors that a step makes are places in one plan, by their lifetimes; eager ones live as long as the function has them.
+TEST(Training, ACapturedStepTakesAtMostThreeQuartersOfTheMemory) {
+  CLUTCH_EACH_BACKEND(device, backend) {
+    if (backend == "auto") continue;  // which measures the others first
+    Stream stream(device);
+    StreamGuard guard(stream);
+    TransformerBlock net(device, {.batch = 4, .time = 128, .width = 64, .heads = 2}, cases::Attends::by_sdpa);
+    optim::AdamW adamw(net.param_list(), {.lr = 0.01});
+    auto step = [&] {
+      Tensor loss = net.loss_and_grads();
+      adamw.step(net.grad_list());
+      return loss;
+    };
+    auto forget = [&] {
+      net.grads.clear(), net.logits = Tensor();
+      stream.synchronize();
+    };
+    step();
+    forget();
+    reset_peak_memory_stats(device);
+    const std::uint64_t before = memory_allocated(device);
+    step();
+    stream.synchronize();
+    const std::uint64_t eager = memory_stats(device).at("allocated_bytes.all.peak") - before;
+    forget();
+    Graph graph({.backend = backend});
+    Tensor loss;
+    {
+      GraphCapture capture(graph, stream);
+      loss = step();
+    }
+    graph.replay();
+    const GraphReport report = graph.report();
+    EXPECT_LE(static_cast<double>(report.reserved_bytes + report.result_bytes), 0.75 * static_cast<double>(eager)) << eager << " bytes eagerly";
+    EXPECT_GT(report.reserved_bytes, 0U);
+  }
+}
+
 }}  // namespace clutch::testing
