@@ -56,8 +56,10 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     Choice choice(device);
     // At first use; self_test_dot by clutch-probe, whose process may die of it, self_test_matrix and self_test_exchange where a call allows matrix instructions
-    // (tests Matrix.*, FlexMatrix.*), self_test_matrix_speed when clutch-bench measures their limit (tests MatrixRoofs.*).
-    std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed"};
+    // (tests Matrix.*, FlexMatrix.*), self_test_matrix_speed when clutch-bench measures their limit (tests MatrixRoofs.*). Control flow has no op of its own: its
+    // kernels, and tables of small launches, run in graphs and branches (tests Control.*, Tables.*).
+    std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed",
+                              "control_choose", "control_begin", "control_next", "tiny_table"};
     ASSERT_NO_THROW(detail::tested_traits(*device.record()));
     for (const NamedProblem& p : all_problems()) {
       if (!choice.takes(p)) continue;
