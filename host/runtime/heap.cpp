@@ -15,11 +15,13 @@ constexpr std::uint64_t kFirstAddress = 1ull << 32;
 constexpr std::uint64_t kGrowingSpan = 1ull << 40;
 constexpr std::uint64_t kAddressGap = 2ull << 20;  // between segments, so that none looks like the next one's part
 
-/// Bytes of a free block that are left out before `taken` bytes of it, so that a large block does not begin where in a page its neighbour does.
+/// Bytes of a free block that are left out before `taken` bytes of it, so that a large block does not begin where in a page its neighbour does. Not in a hole
+/// that has room for more: it would then hold one block less.
 std::uint64_t lead_of(const Block& block, std::uint64_t taken) {
   if (!block.segment->grows || taken < kPlacedLimit || taken % kPlacedPage != 0 || !block.before) return 0;
   const std::uint64_t lead = (block.before->offset + kBlockAlignment - block.offset) % kPlacedPage;
-  return lead + taken <= block.bytes ? lead : 0;
+  const bool is_room = lead + taken <= block.bytes, holds_more = block.after && block.bytes - taken >= kPlacedPage;
+  return is_room && !holds_more ? lead : 0;
 }
 }  // namespace
 
