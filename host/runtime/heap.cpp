@@ -14,6 +14,15 @@ namespace {
 constexpr std::uint64_t kFirstAddress = 1ull << 32;
 constexpr std::uint64_t kGrowingSpan = 1ull << 40;
 constexpr std::uint64_t kAddressGap = 2ull << 20;  // between segments, so that none looks like the next one's part
+
+/// Bytes of a free block that are left out before `taken` bytes of it, so that a large block does not begin where in a page its neighbour does. Not in a hole
+/// that has room for more: it would then hold one block less.
+std::uint64_t lead_of(const Block& block, std::uint64_t taken) {
+  if (!block.segment->grows || taken < kPlacedLimit || taken % kPlacedPage != 0 || !block.before) return 0;
+  const std::uint64_t lead = (block.before->offset + kBlockAlignment - block.offset) % kPlacedPage;
+  const bool is_room = lead + taken <= block.bytes, holds_more = block.after && block.bytes - taken >= kPlacedPage;
+  return is_room && !holds_more ? lead : 0;
+}
 }  // namespace
 
 Heap::~Heap() {
@@ -59,7 +68,8 @@ Block* Heap::find(const AllocatorSettings& settings, const HeapKey& key, std::ui
 
 std::uint64_t Heap::missing(const Block& block, std::uint64_t bytes) const {
   if (page_ == 0) return 0;
-  return page_ * block.segment->pages.missing(block.offset / page_, round_up(block.offset + bytes, page_) / page_);
+  const std::uint64_t offset = block.offset + lead_of(block, bytes);
+  return page_ * block.segment->pages.missing(offset / page_, round_up(offset + bytes, page_) / page_);
 }
 
 void Heap::enlist(Block* block) {
@@ -93,9 +103,7 @@ std::uint64_t Heap::bytes_taken(const AllocatorSettings& settings, const Block& 
   const std::uint64_t rest = block.bytes - bytes;
   const bool cut = block.segment->small || block.segment->grows ? rest >= kBlockAlignment : bytes < settings.max_split_size && rest > kSmallLimit;
   const bool may_split = !block.segment->owner || !block.segment->owner->options.no_split;
-  if (!may_split || !cut) return block.bytes;
-  const bool placed = block.segment->grows && bytes >= kPlacedLimit && bytes % kPlacedPage == 0;
-  return placed ? bytes + kBlockAlignment : bytes;
+  return may_split && cut ? bytes : block.bytes;
 }
 
 void Heap::take(const AllocatorSettings& settings, Block& taken_block, std::uint64_t taken, std::uint64_t requested, std::uint64_t stream, MemoryLabel& label) {
@@ -105,6 +113,13 @@ void Heap::take(const AllocatorSettings& settings, Block& taken_block, std::uint
   if (segment.stream == 0 && stream != 0) {
     segment.stream = stream;
     segment.list = &list_of({stream, segment.pool, segment.small});
+  }
+  if (const std::uint64_t lead = lead_of(*block, taken); lead > 0) {
+    auto* gap = new Block{.segment = &segment, .offset = block->offset, .bytes = lead, .before = block->before, .after = block};
+    gap->freed_at = block->freed_at;
+    block->before = gap->before->after = gap;
+    block->offset += lead, block->bytes -= lead;
+    enlist(gap);
   }
   if (const std::uint64_t rest = block->bytes - taken; rest > 0) {
     auto* tail = new Block{.segment = &segment, .offset = block->offset + taken, .bytes = rest, .before = block, .after = block->after};

@@ -73,7 +73,7 @@ Block* Pool::allocate(std::uint64_t bytes, StreamImpl& stream, PoolId pool, std:
   if (checks_memory_) [[unlikely]]
     size = round_up(size, source_->page());  // so that a page has one block alone
   if (most > 0 && size > most) size = std::max(round_up(bytes, kBlockAlignment), most / kBlockAlignment * kBlockAlignment);
-  const bool grows = settings_.expandable_segments && source_->reservable() >= size && is_split(heap_, pool);
+  const bool grows = settings_.expandable_segments && !checks_memory_ && source_->reservable() >= size && is_split(heap_, pool);
   Request request{.requested = bytes,
                   .bytes = size,
                   .most = most,
@@ -119,8 +119,7 @@ Block* Pool::find_free(const HeapKey& key, std::uint64_t bytes) {
 }
 
 Block* Pool::take(const Request& request, Block* block) {
-  std::uint64_t taken = Heap::bytes_taken(settings_, *block, request.bytes);
-  if (checks_memory_ && taken < block->bytes) taken = request.bytes;  // a page has one block alone
+  const std::uint64_t taken = Heap::bytes_taken(settings_, *block, request.bytes);
   if (const std::uint64_t missing = heap_.missing(*block, taken); missing > 0 && !limit_->take(missing)) return nullptr;
   if (block->segment->stream == 0) ends_.try_emplace(request.stream.id(), request.stream.end());
   heap_.take(settings_, *block, taken, request.requested, request.key.stream, heap_.label(request.label));

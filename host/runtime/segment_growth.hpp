@@ -10,8 +10,8 @@ namespace clutch { inline namespace v0 { namespace detail {
 /// segments which do not grow (large_segment_size_mb, max_split_size_mb, max_non_split_rounding_mb, garbage_collection_threshold).
 AllocatorSettings with_growth(AllocatorSettings settings);
 
-/// Large blocks of a segment that grows lie one behind another. Those of whole pages are followed by some bytes, so that neighbours of one size do not begin at
-/// the same place of a page, where kernels that read many of them side by side would find all in a few sets of a core's cache.
+/// Large blocks of a segment that grows lie one behind another. Before those of whole pages some bytes are left out, so that neighbours do not begin at the
+/// same place of a page, where kernels that read many of them side by side would find all in a few sets of a core's cache.
 inline constexpr std::uint64_t kPlacedLimit = 2ull << 20, kPlacedPage = 4096;
 
 }}}  // namespace clutch::v0::detail

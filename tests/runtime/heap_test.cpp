@@ -239,6 +239,10 @@ TEST(Heap, LargeNeighboursBeginAtOtherPlacesOfAPage) {
   EXPECT_EQ(blocks[2]->offset, third) << "a free block serves the next of its size";
   EXPECT_EQ(ours.heap().reserved(), held);
   EXPECT_LE(held, 9 * (16ull << 20) + 9 * 512 + 4096);
+  ours.free(blocks[4]), ours.free(blocks[5]);
+  blocks[4] = ours.malloc(16u << 20, 1), blocks[5] = ours.malloc(16u << 20, 1);
+  EXPECT_EQ(ours.heap().reserved(), held) << "a hole that two left has room for two";
+  EXPECT_NE(blocks[4]->offset % 4096, blocks[5]->offset % 4096);
   Block *small = ours.malloc(1u << 20, 1), *next = ours.malloc(1u << 20, 1), *odd = ours.malloc((2u << 20) + 512, 1), *last = ours.malloc(3u << 20, 1);
   EXPECT_EQ(next->offset - small->offset, 1u << 20);
   EXPECT_EQ(odd->offset - next->offset, 1u << 20);
