@@ -10,6 +10,7 @@
 #include "common/launch.clh"
 #include "common/shared.h"
 #include "common/table.clh"
+#include "reduce/args.h"
 #include "tiny/args.h"
 
 #ifndef IDX
@@ -86,6 +87,96 @@
       EXPRESSION(TINY_LOAD_SOME, TINY_NO_POSITION, TINY_STORE_SOME)                                                           \
     }                                                                                                                         \
   }
+
+// Functions of rows: each item takes a row, whose elements combine in the order of common/reduce_order.clh. Rows have one block.
+#define TINY_SET_VALUE(k, dtype, x) value = x;
+#define CLUTCH_TOTAL_VALUE_0 total0
+#define CLUTCH_TOTAL_VALUE_1 total1
+#define CLUTCH_TOTAL_VALUE_2 total2
+#define CLUTCH_TOTAL_VALUE_3 total3
+#define CLUTCH_TOTAL_VALUE_4 row_length
+#define TINY_KEEP(A, a) (a)
+#define TINY_QUIET_f32(A, a) ((a) != (a) ? as_float(0x7FC00000u) : (a))
+#define TINY_QUIET_f64(A, a) ((a) != (a) ? as_double(0x7FF8000000000000ul) : (a))
+#define TINY_MASK_LANES(A, a) ((a) ? CLUTCH_TRUE : CLUTCH_FALSE)
+#if WIDTH == 1
+#define TINY_BELOW(count) (0 < (count))
+#else
+#define TINY_BELOW(count) CLUTCH_NARROW_MASK(CLUTCH_IOTA_VL < (VL)(long)(count))
+#endif
+#define TINY_NARROW(m) (m)
+// Places of `count` elements of a row from j on.
+#define TINY_PLACES(OPERANDS, j, count)                                         \
+  IDX at[OPERANDS][WIDTH];                                                      \
+  for (int l = 0; l < count; ++l) {                                             \
+    IDX index = (IDX)(j) + l;                                                   \
+    for (int k = 0; k < OPERANDS; ++k) at[k][l] = start[k];                     \
+    for (int d = 0; d < TINY_RANK; ++d) {                                       \
+      const IDX next = index / along_size[d], x = index - next * along_size[d]; \
+      for (int k = 0; k < OPERANDS; ++k) at[k][l] += x * along[k][d];           \
+      index = next;                                                             \
+    }                                                                           \
+  }
+// total<number> of an operation: LANES and ONE combine vectors of accumulators A and two of them.
+#define TINY_TOTAL(number, OPERANDS, A, V, NEUTRAL, LANES, ONE, WIDE, SPILL, ENDS, EXPRESSION)                              \
+  {                                                                                                                         \
+    V acc[CLUTCH_PARTIALS / WIDTH];                                                                                         \
+    A partial[CLUTCH_PARTIALS];                                                                                             \
+    for (int k = 0; k < CLUTCH_PARTIALS / WIDTH; ++k) acc[k] = (V)(A)NEUTRAL;                                               \
+    for (uint j = 0; j < length; j += WIDTH) {                                                                              \
+      const int count = (int)min(length - j, (uint)WIDTH), part = (int)(j / CLUTCH_CHAIN * 16 + j % 16) / WIDTH;            \
+      TINY_PLACES(OPERANDS, j, count) V value;                                                                              \
+      EXPRESSION(TINY_LOAD_SOME, TINY_NO_POSITION, TINY_SET_VALUE) value = WIDE(TINY_BELOW(count)) ? value : (V)(A)NEUTRAL; \
+      acc[part] = LANES(acc[part], value);                                                                                  \
+    }                                                                                                                       \
+    for (int k = 0; k < CLUTCH_PARTIALS / WIDTH; ++k) SPILL(acc[k], partial + k * WIDTH);                                   \
+    for (int h = CLUTCH_PARTIALS / 2; h > 0; h /= 2)                                                                        \
+      for (int k = 0; k < h; ++k) partial[k] = ONE(partial[k], partial[k + h]);                                             \
+    CLUTCH_CONCAT(total, number) = (V)(A)ENDS(A, partial[0]);                                                               \
+  }
+#define TINY_ELEMENTS(OPERANDS, EXPRESSION)                                                       \
+  for (uint j = 0; j < length; j += WIDTH) {                                                      \
+    const int count = (int)min(length - j, (uint)WIDTH);                                          \
+    TINY_PLACES(OPERANDS, j, count) EXPRESSION(TINY_LOAD_SOME, TINY_NO_POSITION, TINY_STORE_SOME) \
+  }
+#define TINY_RESULTS(OPERANDS, EXPRESSION)                                                        \
+  {                                                                                               \
+    const int count = 1;                                                                          \
+    TINY_PLACES(OPERANDS, 0, count) EXPRESSION(TINY_LOAD_SOME, TINY_NO_POSITION, TINY_STORE_SOME) \
+  }
+#define TINY_ROWS(number, OPERANDS, A, V, TENSORS, PARAMS, TOTALS, REST)                                                                                    \
+  TINY_APART void CLUTCH_CONCAT(tiny_body_, number)(uint item, uint items, const Table* table, __global const TinyEntry* e) {                               \
+    __global const ulong* words = TINY_WORDS(e);                                                                                                            \
+    IDX kept_size[TINY_RANK], along_size[TINY_RANK], kept[OPERANDS][TINY_RANK], along[OPERANDS][TINY_RANK];                                                 \
+    for (int d = 0; d < TINY_RANK; ++d) {                                                                                                                   \
+      kept_size[d] = (IDX)words[d], along_size[d] = (IDX)words[TINY_RANK + d];                                                                              \
+      for (int k = 0; k < OPERANDS; ++k) kept[k][d] = (IDX)words[2 * (k + 1) * TINY_RANK + d], along[k][d] = (IDX)words[(2 * (k + 1) + 1) * TINY_RANK + d]; \
+    }                                                                                                                                                       \
+    words += 2 * (OPERANDS + 1) * TINY_RANK;                                                                                                                \
+    TENSORS(e->first) PARAMS const uint n = e->n, length = e->length;                                                                                       \
+    const V row_length = (V)(A)length;                                                                                                                      \
+    for (uint line = item; line < n; line += items) {                                                                                                       \
+      IDX rest = (IDX)line, start[OPERANDS];                                                                                                                \
+      for (int k = 0; k < OPERANDS; ++k) start[k] = 0;                                                                                                      \
+      for (int d = 0; d < TINY_RANK; ++d) {                                                                                                                 \
+        const IDX next = rest / kept_size[d], x = rest - next * kept_size[d];                                                                               \
+        for (int k = 0; k < OPERANDS; ++k) start[k] += x * kept[k][d];                                                                                      \
+        rest = next;                                                                                                                                        \
+      }                                                                                                                                                     \
+      V total0 = 0, total1 = 0, total2 = 0, total3 = 0;                                                                                                     \
+      TOTALS REST                                                                                                                                           \
+    }                                                                                                                                                       \
+  }
+#define TINY_ADD(a, b) ((a) + (b))
+#define TINY_MUL(a, b) ((a) * (b))
+#define TINY_LEAST(a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
+#define TINY_MOST(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
+#define TINY_OR(a, b) ((a) | (b))
+#define TINY_AND(a, b) ((a) & (b))
+#define TINY_ADD_VL(a, b) CLUTCH_WRAP_64(a, +, b)
+#define TINY_MUL_VL(a, b) CLUTCH_WRAP_64(a, *, b)
+#define TINY_ADD_LONG(a, b) ((long)((ulong)(a) + (ulong)(b)))
+#define TINY_MUL_LONG(a, b) ((long)((ulong)(a) * (ulong)(b)))
 
 #include "expression.clh"
 

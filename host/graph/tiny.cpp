@@ -4,9 +4,11 @@
 #include "encode/meaning.hpp"
 #include "encode/plan.hpp"
 #include "expr/node.hpp"
+#include "reduce/args.h"
 #include "tiny/args.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,14 +26,31 @@ constexpr const char* kOp = "Graph::instantiate";
 // Bounds of one launch. Its program has a function for each body, which takes some 50 ms to build; buffers past these are left to temporaries.
 constexpr std::size_t kMostBodies = 16, kMostEntries = 1 << 14, kMostBuffers = TensorTable::kBases - 3;
 constexpr std::size_t kMostTensors = 8, kMostSteps = 512;  // of a function
+constexpr std::int64_t kMostOfRows = 1024;                 // elements of a function of rows, which go one by one
+
+/// RowsMeaning::ops: clutch::Reduce, which is of a layer above.
+enum Total : std::uint8_t { kSum, kProd, kLeast, kMost, kMean, kAny, kAll };
 
 /// A function with the dtypes of its tensors, which a program has once.
 struct Function {
-  ExprFunction function;
+  ExprFunction function;                    ///< of elements; empty if it is one of rows
+  std::shared_ptr<const RowsMeaning> rows;  ///< null if it is one of elements
   std::vector<DType> outputs, inputs;
+  std::size_t elements = 0;  ///< outputs that are one for each element, before those of rows
+  /// The traced functions, in the order of their params.
+  std::vector<const ExprFunction*> parts() const {
+    if (!rows) return {&function};
+    std::vector<const ExprFunction*> all;
+    for (const ExprFunction& f : rows->totals) all.push_back(&f);
+    for (const ExprFunction* f : {&rows->elements, &rows->results})
+      if (!f->empty()) all.push_back(f);
+    return all;
+  }
   /// Equal for equal ones, in any process.
   std::string key() const {
-    std::string text = *function.body()->text;
+    std::string text;
+    if (rows) text = fmt::format("rows {} {} {}: ", name(rows->accumulator), fmt::join(rows->ops, " "), elements);
+    for (const ExprFunction* f : parts()) text += *f->body()->text + " ; ";
     for (DType d : outputs) text += fmt::format(" {}", name(d));
     text += " <-";
     for (DType d : inputs) text += fmt::format(" {}", name(d));
@@ -39,8 +58,10 @@ struct Function {
   }
   bool has_wide() const {
     auto wide = [](DType d) { return is_wide(d) || d == DType::u32; };
-    return std::any_of(outputs.begin(), outputs.end(), wide) || std::any_of(inputs.begin(), inputs.end(), wide) ||
-           std::any_of(function.body()->steps.begin(), function.body()->steps.end(), [](const ExprStep& s) { return is_wide(s.dtype); });
+    return std::any_of(outputs.begin(), outputs.end(), wide) || std::any_of(inputs.begin(), inputs.end(), wide) || (rows && is_wide(rows->accumulator)) ||
+           std::ranges::any_of(parts(), [](const ExprFunction* f) {
+             return std::any_of(f->body()->steps.begin(), f->body()->steps.end(), [](const ExprStep& s) { return is_wide(s.dtype); });
+           });
   }
 };
 
@@ -51,7 +72,7 @@ struct Small {
   std::string key;
   std::uint32_t n = 0;
   bool lines = false;                ///< each tensor is read in lines of neighbours, or of one element
-  std::uint32_t length = 1;          ///< of a line
+  std::uint32_t length = 1;          ///< of a line, or of a row that is reduced
   std::vector<std::uint64_t> words;  ///< behind the entry
   int first = 0;                     ///< its first tensor's use; 1 where the first one is a guard
   bool is_control() const { return body == TINY_CHOOSE || body == TINY_BEGIN || body == TINY_NEXT; }
@@ -173,7 +194,8 @@ class Tables {
       why = std::move(text);
       return std::nullopt;
     };
-    if (m.rows || m.product) return refuse("it reduces or multiplies");
+    if (m.product) return refuse("it multiplies matrices");
+    if (m.rows) return as_rows(work, m, std::move(s), why);
     const ExprBody& body = *m.function.body();
     const auto tensors = static_cast<std::size_t>(m.elements + m.inputs), first = static_cast<std::size_t>(s.first);
     if (!body.buffers.empty() || work.uses.size() != first + tensors) return refuse("its function reads captured tensors");
@@ -183,7 +205,7 @@ class Tables {
     if (body.steps.size() > kMostSteps) return refuse(fmt::format("it has more than {} operations", kMostSteps));
     const auto n = static_cast<std::uint64_t>(numel(m.sizes));
     if (n > tuning_.tile) return refuse("it is large");
-    Function f{.function = m.function, .outputs = {}, .inputs = {}};
+    Function f{.function = m.function, .rows = nullptr, .outputs = {}, .inputs = {}};
     std::vector<Dims> strides;
     for (std::size_t k = 0; k < tensors; ++k) {
       const GraphUse& use = work.uses[first + k];
@@ -215,6 +237,100 @@ class Tables {
       for (int d = 0; d < TINY_RANK; ++d)
         s.words.push_back(d < rank ? static_cast<std::uint64_t>(stride[CLUTCH_SHAPE_LANES * k + static_cast<std::size_t>(d)]) : 0);
     for (std::size_t p = 0; p < body.params.size(); ++p) s.words.push_back(constant_bits(body.params[p], body.param_values[p]));
+    s.key = f.key();
+    s.function = std::move(f);
+    return s;
+  }
+
+  /// Dimensions, neighbours joined where all tensors allow it, the innermost first.
+  struct Joined {
+    std::vector<std::int64_t> sizes;
+    std::vector<std::vector<std::int64_t>> strides;  ///< by tensor
+    void add(std::int64_t size, const std::vector<std::int64_t>& of_tensors) {
+      if (size == 1) return;
+      strides.resize(of_tensors.size());
+      bool joins = !sizes.empty();
+      for (std::size_t k = 0; k < of_tensors.size() && joins; ++k) joins = of_tensors[k] == strides[k].back() * sizes.back();
+      if (joins) {
+        sizes.back() *= size;
+        return;
+      }
+      sizes.push_back(size);
+      for (std::size_t k = 0; k < of_tensors.size(); ++k) strides[k].push_back(of_tensors[k]);
+    }
+    std::uint64_t size(int d) const { return d < static_cast<int>(sizes.size()) ? static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(d)]) : 1; }
+    std::uint64_t stride(std::size_t k, int d) const {
+      return d < static_cast<int>(sizes.size()) ? static_cast<std::uint64_t>(strides[k][static_cast<std::size_t>(d)]) : 0;
+    }
+  };
+
+  static bool reads_inputs(const ExprFunction& f, int inputs) {
+    std::vector<bool> used(f.body()->steps.size(), false);
+    for (int o : f.body()->outputs) used[static_cast<std::size_t>(o)] = true;
+    for (std::size_t k = used.size(); k-- > 0;) {
+      const ExprStep& step = f.body()->steps[k];
+      if (used[k] && step.op == ExprOp::input && step.index < inputs) return true;
+      for (int o : step.operands)
+        if (used[k]) used[static_cast<std::size_t>(o)] = true;
+    }
+    return false;
+  }
+
+  std::optional<Small> as_rows(const GraphWork& work, const Meaning& m, Small s, std::string& why) const {
+    auto refuse = [&](std::string text) {
+      why = std::move(text);
+      return std::nullopt;
+    };
+    // Items would keep all sums of a row in memory of their own.
+    if (tuning_.local > 1) return refuse("it reduces, and groups have several items");
+    const RowsMeaning& rows = *m.rows;
+    const auto tensors = static_cast<std::size_t>(m.elements + m.results + m.inputs), first = static_cast<std::size_t>(s.first);
+    if (work.uses.size() != first + tensors || tensors > kMostTensors) return refuse(fmt::format("it has more than {} tensors", kMostTensors));
+    if (!rows.results.empty() && reads_inputs(rows.results, m.inputs)) return refuse("its results read elements");
+    Function f{.function = {}, .rows = m.rows, .outputs = {}, .inputs = {}, .elements = static_cast<std::size_t>(m.elements)};
+    std::size_t operations = 0;
+    for (const ExprFunction* part : f.parts()) {
+      operations += part->body()->steps.size();
+      if (!part->body()->buffers.empty()) return refuse("its function reads captured tensors");
+      if (std::any_of(part->body()->steps.begin(), part->body()->steps.end(), [](const ExprStep& step) { return step.op == ExprOp::position; }))
+        return refuse("its function reads the positions of elements");
+    }
+    if (operations > kMostSteps) return refuse(fmt::format("it has more than {} operations", kMostSteps));
+    std::vector<std::vector<std::int64_t>> strides(static_cast<std::size_t>(m.sizes.rank()), std::vector<std::int64_t>(tensors));
+    std::int64_t n = 1, length = 1;
+    for (int d = 0; d < m.sizes.rank(); ++d) (m.gone[static_cast<std::size_t>(d)] ? length : n) *= m.sizes[d];
+    if (rows.accumulator == DType::u64) return refuse("it reduces u64");
+    if (std::find(rows.ops.begin(), rows.ops.end(), static_cast<int>(kMean)) != rows.ops.end()) return refuse("a total of it is a mean");
+    if (length < 1 || length > REDUCE_BLOCK || n * length > kMostOfRows) return refuse("it is large, or has no elements");
+    for (std::size_t k = 0; k < tensors; ++k) {
+      const GraphUse& use = work.uses[first + k];
+      const bool result = k >= f.elements && k < f.elements + static_cast<std::size_t>(m.results);
+      (k < f.elements + static_cast<std::size_t>(m.results) ? f.outputs : f.inputs).push_back(use.dtype);
+      const bool keeps = !result || use.sizes.rank() == m.sizes.rank();
+      if (use.bytes >= INT32_MAX) return refuse("its offsets need 64 bits");
+      int from = use.sizes.rank() - 1;
+      for (int d = m.sizes.rank() - 1; d >= 0 && from >= 0; --d) {
+        if (result && m.gone[static_cast<std::size_t>(d)]) {
+          from -= keeps;
+          continue;
+        }
+        if (use.sizes[from] != 1) strides[static_cast<std::size_t>(d)][k] = use.strides[from];
+        --from;
+      }
+    }
+    Joined kept, along;
+    for (int d = m.sizes.rank() - 1; d >= 0; --d) (m.gone[static_cast<std::size_t>(d)] ? along : kept).add(m.sizes[d], strides[static_cast<std::size_t>(d)]);
+    if (kept.sizes.size() > TINY_RANK || along.sizes.size() > TINY_RANK)
+      return refuse(fmt::format("its shape has more than {} dimensions after joining", TINY_RANK));
+    for (const Joined* of : {&kept, &along})
+      for (int d = 0; d < TINY_RANK; ++d) s.words.push_back(of->size(d));
+    for (std::size_t k = 0; k < tensors; ++k)
+      for (const Joined* of : {&kept, &along})
+        for (int d = 0; d < TINY_RANK; ++d) s.words.push_back(of->stride(k, d));
+    for (const ExprFunction* part : f.parts())
+      for (std::size_t p = 0; p < part->body()->params.size(); ++p) s.words.push_back(constant_bits(part->body()->params[p], part->body()->param_values[p]));
+    s.body = TINY_FUNCTION;
+    s.n = static_cast<std::uint32_t>(n), s.length = static_cast<std::uint32_t>(length);
     s.key = f.key();
     s.function = std::move(f);
     return s;
@@ -305,26 +421,95 @@ class Tables {
 
   // launches --------------------------------------------------------------------------------------------------------
 
+  /// Declarations of a function's tensors and params, as macros.
+  static std::string declared(const Function& f, std::size_t number, const char* letters) {
+    std::string tensors, params;
+    for (std::size_t k = 0; k < f.outputs.size() + f.inputs.size(); ++k)
+      tensors += fmt::format(" __global {}uchar* b{} = table_at(table, (ulong)(first) + {});", k < f.outputs.size() ? "" : "const ", k, k);
+    std::size_t word = 0;
+    for (const ExprFunction* part : f.parts()) {
+      for (std::size_t p = 0; p < part->body()->params.size(); ++p, ++word) {
+        const DType dtype = part->body()->params[p];
+        const std::string own = fmt::format("{}{}", *letters, p);
+        params += dtype == DType::f64                          ? fmt::format(" const double {} = as_double(words[{}]);", own, word)
+                  : dtype == DType::f32                        ? fmt::format(" const float {} = as_float((uint)words[{}]);", own, word)
+                  : dtype == DType::i64 || dtype == DType::u64 ? fmt::format(" const long {} = (long)words[{}];", own, word)
+                                                               : fmt::format(" const int {} = (int)words[{}];", own, word);
+      }
+      ++letters;
+    }
+    return fmt::format("#define CLUTCH_TINY_TENSORS_{0}(first){1}\n#define CLUTCH_TINY_PARAMS_{0}{2}\n", number, tensors, params);
+  }
+
+  static std::string printed_elements(const Function& f, std::size_t number) {
+    const std::string macro = fmt::format("TINY_EXPRESSION_{}", number), extra = fmt::format("TINY_EXTRA_{}", number);
+    return print_opencl(f.function, f.outputs, f.inputs, {.macro = macro, .extra = extra}).text + declared(f, number, "p") +
+           fmt::format("TINY_BODY({0}, {1}, CLUTCH_TINY_EXPRESSION_{0}, CLUTCH_TINY_TENSORS_{0}, CLUTCH_TINY_PARAMS_{0})\n", number,
+                       f.outputs.size() + f.inputs.size());
+  }
+
+  /// The accumulator's types, the neutral element, and how vectors of accumulators, and two of them, combine.
+  static std::string combining(DType accumulator, int op) {
+    const bool is_float = is_floating(accumulator), wide = is_wide(accumulator);
+    const char *a = is_float ? (wide ? "double" : "float") : wide ? "long" : "int", *v = is_float ? (wide ? "VD" : "VF") : wide ? "VL" : "VI";
+    std::string neutral, lanes, one, ends = "TINY_KEEP";
+    const bool most = op == kMost;
+    switch (op) {
+      case kSum:
+      case kProd:
+        neutral = op == kSum ? "0" : "1";
+        lanes = one = op == kSum ? "TINY_ADD" : "TINY_MUL";
+        if (!is_float && wide) lanes += "_VL", one += "_LONG";
+        break;
+      case kLeast:
+      case kMost:
+        neutral = is_float ? (most ? "(-INFINITY)" : "INFINITY")
+                  : wide   ? (most ? "(-0x7FFFFFFFFFFFFFFFL - 1L)" : "0x7FFFFFFFFFFFFFFFL")
+                           : (most ? "(-0x7FFFFFFF - 1)" : "0x7FFFFFFF");
+        lanes = one = most ? "TINY_MOST" : "TINY_LEAST";
+        if (is_float) ends = fmt::format("TINY_QUIET_{}", name(accumulator));
+        break;
+      case kAny: neutral = "CLUTCH_FALSE", lanes = one = "TINY_OR", ends = "TINY_MASK_LANES"; break;
+      default: neutral = "CLUTCH_TRUE", lanes = one = "TINY_AND", ends = "TINY_MASK_LANES"; break;
+    }
+    return fmt::format("{}, {}, {}, {}, {}, {}, {}", a, v, neutral, lanes, one, wide ? "CLUTCH_WIDE_MASK, CLUTCH_SPILLD" : "TINY_NARROW, CLUTCH_SPILL", ends);
+  }
+
+  static std::string printed_rows(const Function& f, std::size_t number) {
+    const RowsMeaning& rows = *f.rows;
+    const std::size_t outputs = f.outputs.size(), all = outputs + f.inputs.size();
+    std::string text, totals, rest;
+    const char* letters = kLetters;
+    std::size_t count = 0;
+    auto print = [&](const ExprFunction& of, std::span<const DType> dtypes, std::size_t first_output) {
+      const std::string macro = fmt::format("TINY_EXPRESSION_{}_{}", number, count), extra = fmt::format("TINY_EXTRA_{}_{}", number, count);
+      ++count;
+      text += print_opencl(
+                  of, dtypes, f.inputs,
+                  {.macro = macro, .extra = extra, .param = *letters++, .first_output = first_output, .first_input = outputs, .memory_inputs = f.inputs.size()})
+                  .text;
+      return "CLUTCH_" + macro;
+    };
+    for (std::size_t t = 0; t < rows.totals.size(); ++t) {
+      const std::string macro = print(rows.totals[t], std::span(&rows.accumulator, 1), 0);
+      totals += fmt::format(" TINY_TOTAL({}, {}, {}, {})", t, all, combining(rows.accumulator, rows.ops[t]), macro);
+    }
+    const std::span<const DType> dtypes(f.outputs);
+    if (!rows.elements.empty()) rest += fmt::format(" TINY_ELEMENTS({}, {})", all, print(rows.elements, dtypes.first(f.elements), 0));
+    if (!rows.results.empty()) rest += fmt::format(" TINY_RESULTS({}, {})", all, print(rows.results, dtypes.subspan(f.elements), f.elements));
+    const std::string types = combining(rows.accumulator, kSum);
+    text += declared(f, number, kLetters) + fmt::format("#define CLUTCH_TINY_TOTALS_{0}{1}\n#define CLUTCH_TINY_REST_{0}{2}\n", number, totals, rest);
+    return text + fmt::format("TINY_ROWS({0}, {1}, {2}, CLUTCH_TINY_TENSORS_{0}, CLUTCH_TINY_PARAMS_{0}, CLUTCH_TINY_TOTALS_{0}, CLUTCH_TINY_REST_{0})\n",
+                              number, all, types.substr(0, types.find(", ", types.find(", ") + 1)));
+  }
+  static constexpr const char* kLetters = "pqtuwy";  // of params of a function's parts
+
   /// The text of the program's functions, in the order of `functions`.
   static std::string printed(const std::map<std::string, const Function*>& functions) {
     std::string text, cases = "#define CLUTCH_TINY_CASES";
     std::size_t number = 0;
     for (const auto& [key, f] : functions) {
-      const std::string macro = fmt::format("TINY_EXPRESSION_{}", number), extra = fmt::format("TINY_EXTRA_{}", number);
-      text += print_opencl(f->function, f->outputs, f->inputs, {.macro = macro, .extra = extra}).text;
-      std::string tensors, params;
-      const std::size_t all = f->outputs.size() + f->inputs.size();
-      for (std::size_t k = 0; k < all; ++k)
-        tensors += fmt::format(" __global {}uchar* b{} = table_at(table, (ulong)(first) + {});", k < f->outputs.size() ? "" : "const ", k, k);
-      for (std::size_t p = 0; p < f->function.body()->params.size(); ++p) {
-        const DType dtype = f->function.body()->params[p];
-        params += dtype == DType::f64                          ? fmt::format(" const double p{0} = as_double(words[{0}]);", p)
-                  : dtype == DType::f32                        ? fmt::format(" const float p{0} = as_float((uint)words[{0}]);", p)
-                  : dtype == DType::i64 || dtype == DType::u64 ? fmt::format(" const long p{0} = (long)words[{0}];", p)
-                                                               : fmt::format(" const int p{0} = (int)words[{0}];", p);
-      }
-      text += fmt::format("#define CLUTCH_TINY_TENSORS_{0}(first){1}\n#define CLUTCH_TINY_PARAMS_{0}{2}\n", number, tensors, params);
-      text += fmt::format("TINY_BODY({0}, {1}, CLUTCH_TINY_EXPRESSION_{0}, CLUTCH_TINY_TENSORS_{0}, CLUTCH_TINY_PARAMS_{0})\n", number, all);
+      text += f->rows ? printed_rows(*f, number) : printed_elements(*f, number);
       cases += fmt::format(" case TINY_FUNCTION + {0}: tiny_body_{0}(item, items, table, e); break;", number);
       ++number;
     }
@@ -375,7 +560,6 @@ class Tables {
       e.guard = of.first > 0 ? base + 1 : 0;
       e.first = base + static_cast<std::uint32_t>(of.first);
       shape(e, of, static_cast<std::uint32_t>(plan.tuning.width));
-      e.words = static_cast<std::uint32_t>(of.words.size());
       at += static_cast<std::uint32_t>(sizeof e + 8 * of.words.size());
       e.next = e.skip = at;
       entries.push_back(e);
@@ -405,8 +589,8 @@ class Tables {
 
   /// How the entry's elements are taken, by vectors of `width`.
   static void shape(TinyEntry& e, const Small& of, std::uint32_t width) {
-    e.n = of.n;
-    if (!of.function) return;
+    e.n = of.n, e.length = of.length;
+    if (!of.function || of.function->rows) return;
     if (of.lines && of.length >= width) {
       e.lines = of.n / of.length, e.vectors = of.length / width;
       e.part_first = e.vectors * width, e.part_step = of.length, e.part_size = of.length % width;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of small launches: runs of them, branches and loops become one launch of one work-group, with the bits of eager calls.
 #include "graph/tiny.hpp"
+#include "encode/elementwise.hpp"
 #include "graph/fused.hpp"
 
 #include <clutch/nn.hpp>
@@ -328,6 +329,64 @@ TEST(Tables, ManyFunctionsAreSeveralTables) {
     });
     EXPECT_EQ(c.launches, 2);
     EXPECT_EQ(c.alone, 0);
+  }
+}
+
+TEST(Tables, ReductionsCombineInTheirOrder) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tuning tuning(0);
+    const bool reduces = detail::row_tuning(device.traits()).local == 1;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    Tensor some = random({5, 90}, device, DType::f32, 3);
+    fill_(some.slice(0, 1, 2).slice(1, 40, 41), -nan);
+    const Counts c =
+        expect_eager_bits(device, {random({3, 299}, device), random({1, 1021}, device, DType::f32, 2), some, random({4, 3, 7}, device)}, [](const Tensors& in) {
+          Tensors out;
+          const Tensor half = in[0].to(DType::f16), whole = mul(in[0], 100).to(DType::i32);
+          out.insert(out.end(), {sum(in[0], {.dims = {1}}), mean(in[0], {}), sum(in[0].mT(), {.dims = {1}}), sum(in[1], {})});
+          out.insert(out.end(), {amax(in[2], {.dims = {1}}), amin(in[2], {}), any(gt(in[2], 2)), all(lt(in[2].mT(), 9), {.dims = {0}})});
+          out.insert(out.end(), {prod(in[3], {.dims = {0, 2}}), sum(whole, {}), amax(whole, {.dims = {0}}), sum(half, {.dims = {1}})});
+          out.insert(out.end(), {nn::softmax(in[2], -1), nn::softmax(in[3], 1)});
+          return out;
+        });
+    if (reduces) {
+      EXPECT_LE(c.launches, 3);
+      EXPECT_EQ(c.alone, 0);
+    }
+  }
+}
+
+TEST(Tables, ALoopWhoseConditionReducesRunsInside) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (detail::row_tuning(device.traits()).local > 1) continue;
+    const Tuning tuning(0);
+    const Stream stream(device);
+    const StreamGuard guard(stream);
+    const Tensor a = add(abs(random({33}, device)), 0.5);
+    auto newton = [&] {
+      const Tensor one = full(a.sizes(), 1, {.device = device});
+      return while_loop(
+          [&](std::span<const Tensor> s) {
+            return any(map([](Expr x, Expr of) { return abs(x * x - of) > of * 1e-5; }, {s[0], a}));
+          },
+          [&](std::span<const Tensor> s) {
+            return Tensors{map([](Expr x, Expr of) { return (x + of / x) * 0.5; }, {s[0], a})};
+          },
+          std::span(&one, 1), {.max_iterations = 30});
+    };
+    LoopResult r;
+    Graph graph = captured(stream, [&] { r = newton(); });
+    EXPECT_EQ(tables_of(graph), 1);
+    EXPECT_EQ(left_alone(graph), std::vector<std::string>{});
+    for (int i = 0; i < 2; ++i) {
+      graph.replay(stream);
+      const LoopResult want = newton();
+      EXPECT_EQ(r.state[0].to_bytes(stream), want.state[0].to_bytes(stream));
+      EXPECT_EQ(r.iterations.item(), want.iterations.item());
+      EXPECT_GT(r.iterations.item(), 2);
+      EXPECT_LT(r.iterations.item(), 30);
+      mul_(a, 40);
+    }
   }
 }
 
