@@ -181,6 +181,7 @@ int run_shapes(const Options& o) {
                      .json = o.json,
                      .compare = o.compare,
                      .list = o.list};
+  sweep.git_hash = CLUTCH_GIT_HASH;
   if (o.seed) sweep.seed = *o.seed;
   if (o.seconds) sweep.seconds = *o.seconds;
   if (o.memory) sweep.mebibytes = *o.memory;

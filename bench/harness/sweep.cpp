@@ -185,7 +185,7 @@ int run_sweep(const SweepOptions& o, const std::vector<Device>& devices) {
   int failures = 0;
   for (const Device& device : devices) {
     DeviceGuard guard(device);
-    contexts.push_back({device.name(), device.driver_version(), device.platform(), CLUTCH_GIT_HASH, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))});
+    contexts.push_back({device.name(), device.driver_version(), device.platform(), o.git_hash, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))});
     fmt::print("\ndevice    {}\nplatform  {} {}\n\n{:>8}  {:>11}  shape  peers: their time / ours\n", device.name(), device.platform(), device.driver_version(),
                "fastest", "ours");
     const std::size_t done = summaries.ops.size();

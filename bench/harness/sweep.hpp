@@ -35,7 +35,7 @@ struct SweepOptions {
   double seconds = 0.3;  ///< for each peer of a shape; a call takes at most a tenth of it, about
   double mebibytes = 512;
   int pairs = 0;
-  std::string json, compare;
+  std::string json, compare, git_hash;
   bool list = false;
 };
 
