@@ -70,33 +70,33 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 #else
 #define RUN_ONE_BY_ONE
 #endif
-#define WALK_RUNS(shape, begin, end, DO)                                                                               \
-  {                                                                                                                    \
-    const IDX inner = (IDX)shape->size[0], out_step = (IDX)shape->stride[0][0], in_step = (IDX)shape->stride[1][0];    \
-    IDX place[CLUTCH_SHAPE_LANES], rest = (IDX)((begin) / (ulong)inner), first = (IDX)((begin) - (ulong)rest * inner); \
-    IDX out_row = 0, in_row = 0;                                                                                       \
-    for (int d = 1; d < (int)shape->rank; ++d) {                                                                       \
-      const IDX next = rest / (IDX)shape->size[d];                                                                     \
-      place[d] = rest - next * (IDX)shape->size[d];                                                                    \
-      out_row += place[d] * (IDX)shape->stride[0][d];                                                                  \
-      in_row += place[d] * (IDX)shape->stride[1][d];                                                                   \
-      rest = next;                                                                                                     \
-    }                                                                                                                  \
-    for (ulong left = (end) - (begin);;) {                                                                             \
-      const IDX run = (IDX)min((ulong)(inner - first), left);                                                          \
+#define WALK_RUNS(shape, begin, end, DO)                                                                                                 \
+  {                                                                                                                                      \
+    const IDX inner = (IDX)shape->size[0], out_step = (IDX)shape->stride[0][0], in_step = (IDX)shape->stride[1][0];                      \
+    IDX place[CLUTCH_SHAPE_LANES], rest = (IDX)((begin) / (ulong)inner), first = (IDX)((begin) - (ulong)rest * inner);                   \
+    IDX out_row = 0, in_row = 0;                                                                                                         \
+    for (int d = 1; d < (int)shape->rank; ++d) {                                                                                         \
+      const IDX next = rest / (IDX)shape->size[d];                                                                                       \
+      place[d] = rest - next * (IDX)shape->size[d];                                                                                      \
+      out_row += place[d] * (IDX)shape->stride[0][d];                                                                                    \
+      in_row += place[d] * (IDX)shape->stride[1][d];                                                                                     \
+      rest = next;                                                                                                                       \
+    }                                                                                                                                    \
+    for (ulong left = (end) - (begin);;) {                                                                                               \
+      const IDX run = (IDX)min((ulong)(inner - first), left);                                                                            \
       RUN_ONE_BY_ONE for (IDX j = first + (IDX)item; j < first + run; j += (IDX)items) DO(out_row + j * out_step, in_row + j * in_step); \
-      left -= (ulong)run;                                                                                              \
-      if (left == 0) break;                                                                                            \
-      first = 0;                                                                                                       \
-      for (int d = 1; d < (int)shape->rank; ++d) {                                                                     \
-        out_row += (IDX)shape->stride[0][d];                                                                           \
-        in_row += (IDX)shape->stride[1][d];                                                                            \
-        if (++place[d] < (IDX)shape->size[d]) break;                                                                   \
-        out_row -= place[d] * (IDX)shape->stride[0][d];                                                                \
-        in_row -= place[d] * (IDX)shape->stride[1][d];                                                                 \
-        place[d] = 0;                                                                                                  \
-      }                                                                                                                \
-    }                                                                                                                  \
+      left -= (ulong)run;                                                                                                                \
+      if (left == 0) break;                                                                                                              \
+      first = 0;                                                                                                                         \
+      for (int d = 1; d < (int)shape->rank; ++d) {                                                                                       \
+        out_row += (IDX)shape->stride[0][d];                                                                                             \
+        in_row += (IDX)shape->stride[1][d];                                                                                              \
+        if (++place[d] < (IDX)shape->size[d]) break;                                                                                     \
+        out_row -= place[d] * (IDX)shape->stride[0][d];                                                                                  \
+        in_row -= place[d] * (IDX)shape->stride[1][d];                                                                                   \
+        place[d] = 0;                                                                                                                    \
+      }                                                                                                                                  \
+    }                                                                                                                                    \
   }
 
 // Strided move.

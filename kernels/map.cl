@@ -161,13 +161,13 @@ __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, in
 #ifdef CLUTCH_IS_CPU
 // An item takes a tile there, so places are counted up from its first element. Where dimension 0 fills vectors, the walk goes by rows: each vector has one load
 // where its elements are adjacent or the same.
-#define LOAD_RUN(k, dtype)                                                                              \
-  (step[k] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i)                       \
-   : step[k] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k])                           \
+#define LOAD_RUN(k, dtype)                                                        \
+  (step[k] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) \
+   : step[k] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k])     \
                   : CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH))
-#define STORE_RUN(k, dtype, x)                                                  \
-  if (step[k] == 1) CLUTCH_CONCAT(storev_, dtype)                               \
-  (CLUTCH_CONCAT(b, k), row[k] + i, x);                                         \
+#define STORE_RUN(k, dtype, x)                    \
+  if (step[k] == 1) CLUTCH_CONCAT(storev_, dtype) \
+  (CLUTCH_CONCAT(b, k), row[k] + i, x);           \
   else CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH, x)
 // Places of element `index` along the dimensions from `first` on, and its offsets.
 static inline void place_of(IDX index, int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
@@ -234,12 +234,10 @@ CLUTCH_INLINE void map_strided_short(CLUTCH_ID_PARAMS, ulong n, int rank,
       const int count = (int)min(end - i, (ulong)WIDTH);
       if (items > 1 || i == begin) place_of((IDX)i, 0, rank, size, stride, place, offset);
       IDX at[CLUTCH_OPERANDS][WIDTH];
-      for (int l = 0; l < count; ++l) {
+      for (int l = 0; l < WIDTH; ++l) {
         for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = offset[k];
         next_place(0, rank, size, stride, place, offset);
       }
-      for (int l = count; l < WIDTH; ++l)
-        for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = 0;
       CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
     }
   }

@@ -194,9 +194,9 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
 #ifdef CLUTCH_ENTRY_reduce_strided
 #ifdef CLUTCH_IS_CPU
 // Where an item takes a block, places of elements are counted up: divisions would take several times longer than the elements.
-#define LOAD_RUN(k, dtype)                                                                                                           \
-  (reduced[k][0] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k])                                                 \
-   : reduced[k][0] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), here[k])                                                 \
+#define LOAD_RUN(k, dtype)                                                           \
+  (reduced[k][0] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
+   : reduced[k][0] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
                         : CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH))
 // Goes from the end of a run along dimension 0 to the next one's begin.
 static inline void next_run(IDX* place, IDX* here, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {

@@ -402,8 +402,8 @@ std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<co
   }
 }
 
-/// True if contiguous inputs are columns, where the given ones are several strides of neighbouring columns: these would be read a column at a time, in pieces of a
-/// cache line.
+/// True if contiguous inputs are columns, where the given ones are several strides of neighbouring columns: these would be read a column at a time, in pieces
+/// of a cache line.
 bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
   if (w.layout != ReduceLayout::strided || w.kept_size[0] < 8 || !copies_pay(r.runtime->traits(), r.n * r.m)) return false;
   for (std::size_t k = 1; k <= inputs; ++k)

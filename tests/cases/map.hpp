@@ -198,7 +198,8 @@ struct MapCase {
       {"map_rows", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_strided", Edit::tail, "map_strided_body(CLUTCH_IDS, n,", "map_strided_body(CLUTCH_IDS, n - 1,"},
       {"map_strided", Edit::stride, "CLUTCH_STRIDES(stride)\n", "CLUTCH_STRIDES(stride)\n  stride[1][0] -= 1;\n"},
-      {"map_strided", Edit::offset, "place_of(number, 1, rank, size, stride, place, row);", "place_of(number, 1, rank, size, stride, place, row), row[1] += 4;"},
+      {"map_strided", Edit::offset, "place_of(number, 1, rank, size, stride, place, row);",
+       "place_of(number, 1, rank, size, stride, place, row), row[1] += 4;"},
       {"map_strided", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
   };
 };

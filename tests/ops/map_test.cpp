@@ -121,6 +121,8 @@ TEST(Map, EveryLayoutOnEveryImplementationThatAccepts) {
       {"rows that fill vectors", {{3, 5, 41}, {3, 5, 41}, {3, 5, 1}}, {{700, 130, 3}, {1, 3, 15}, {}}},
       {"rows across tiles", {{3, 71, 45}, {3, 71, 45}, {71, 1}}, {{4000, 50, 1}, {3200, 45, 1}, {2, 1}}},
       {"short rows across tiles", {{900, 5, 3}, {900, 5, 3}, {3}}, {{40, 8, 2}, {1, 900, 4500}, {2}}},
+      {"short rows of contiguous outputs", {{900, 5, 3}, {900, 5, 3}, {3}}, {{}, {1, 900, 4500}, {2}}},
+      {"short rows apart of contiguous outputs", {{3001, 3}, {3001, 3}, {3001, 1}}, {{}, {4, 1}, {}}},
       {"adjacent, alike, neither", {{9000, 17}, {9000, 17}, {9000, 1}}, {{18, 1}, {1, 9000}, {3, 1}}},
       {"rank 0", {{}, {}, {}}, {}},
       {"rank 7", {{2, 3, 2, 3, 2, 2, 5}, {2, 1, 2, 3, 1, 2, 5}, {3, 2, 3, 2, 1, 5}}, {}},
