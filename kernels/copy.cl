@@ -63,15 +63,56 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 }
 #endif
 
+// A walk over the elements of a tile, by runs along dimension 0: DO(to, from) with the offsets of one. Where an item takes a tile, divisions of each element's
+// number would take longer than the element. Elements go one by one: instructions that gather and scatter take twice as long.
+#ifdef __clang__
+#define RUN_ONE_BY_ONE _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define RUN_ONE_BY_ONE
+#endif
+#define WALK_RUNS(shape, begin, end, DO)                                                                                                 \
+  {                                                                                                                                      \
+    const IDX inner = (IDX)shape->size[0], out_step = (IDX)shape->stride[0][0], in_step = (IDX)shape->stride[1][0];                      \
+    IDX place[CLUTCH_SHAPE_LANES], rest = (IDX)((begin) / (ulong)inner), first = (IDX)((begin) - (ulong)rest * inner);                   \
+    IDX out_row = 0, in_row = 0;                                                                                                         \
+    for (int d = 1; d < (int)shape->rank; ++d) {                                                                                         \
+      const IDX next = rest / (IDX)shape->size[d];                                                                                       \
+      place[d] = rest - next * (IDX)shape->size[d];                                                                                      \
+      out_row += place[d] * (IDX)shape->stride[0][d];                                                                                    \
+      in_row += place[d] * (IDX)shape->stride[1][d];                                                                                     \
+      rest = next;                                                                                                                       \
+    }                                                                                                                                    \
+    for (ulong left = (end) - (begin);;) {                                                                                               \
+      const IDX run = (IDX)min((ulong)(inner - first), left);                                                                            \
+      RUN_ONE_BY_ONE for (IDX j = first + (IDX)item; j < first + run; j += (IDX)items) DO(out_row + j * out_step, in_row + j * in_step); \
+      left -= (ulong)run;                                                                                                                \
+      if (left == 0) break;                                                                                                              \
+      first = 0;                                                                                                                         \
+      for (int d = 1; d < (int)shape->rank; ++d) {                                                                                       \
+        out_row += (IDX)shape->stride[0][d];                                                                                             \
+        in_row += (IDX)shape->stride[1][d];                                                                                              \
+        if (++place[d] < (IDX)shape->size[d]) break;                                                                                     \
+        out_row -= place[d] * (IDX)shape->stride[0][d];                                                                                  \
+        in_row -= place[d] * (IDX)shape->stride[1][d];                                                                                   \
+        place[d] = 0;                                                                                                                    \
+      }                                                                                                                                  \
+    }                                                                                                                                    \
+  }
+
 // Strided move.
 #ifdef CLUTCH_ENTRY_copy_strided
+#define MOVE_ONE(to, from) ((__global T*)out)[to] = ((__global const T*)in)[from]
 static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+#ifdef CLUTCH_IS_CPU
+    WALK_RUNS(shape, begin, end, MOVE_ONE)
+#else
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
-      ((__global T*)out)[o.at[0]] = ((__global const T*)in)[o.at[1]];
+      MOVE_ONE(o.at[0], o.at[1]);
     }
+#endif
   }
 }
 
@@ -350,13 +391,18 @@ __kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong o
 #endif
 
 #ifdef CLUTCH_ENTRY_copy_cast_strided
+#define CAST_ONE(to, from) cast_one(out, to, in, from)
 static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+#ifdef CLUTCH_IS_CPU
+    WALK_RUNS(shape, begin, end, CAST_ONE)
+#else
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
-      cast_one(out, o.at[0], in, o.at[1]);
+      CAST_ONE(o.at[0], o.at[1]);
     }
+#endif
   }
 }
 

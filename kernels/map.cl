@@ -158,6 +158,98 @@ __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, in
 
 // The reference: any strides. Offsets of WIDTH elements are counted up from those of the first one.
 #ifdef CLUTCH_ENTRY_map_strided
+#ifdef CLUTCH_IS_CPU
+// An item takes a tile there, so places are counted up from its first element. Where dimension 0 fills vectors, the walk goes by rows: each vector has one load
+// where its elements are adjacent or the same.
+#define LOAD_RUN(k, dtype)                                                        \
+  (step[k] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) \
+   : step[k] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k])     \
+                  : CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH))
+#define STORE_RUN(k, dtype, x)                    \
+  if (step[k] == 1) CLUTCH_CONCAT(storev_, dtype) \
+  (CLUTCH_CONCAT(b, k), row[k] + i, x);           \
+  else CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH, x)
+// Places of element `index` along the dimensions from `first` on, and its offsets.
+static inline void place_of(IDX index, int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
+  for (int d = first; d < rank; ++d) {
+    const IDX next = index / size[d];
+    place[d] = index - next * size[d];
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += place[d] * stride[k][d];
+    index = next;
+  }
+}
+// Goes on by one along dimension `first`, from its end to its begin and on along the next one.
+static inline void next_place(int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
+  for (int d = first; d < rank; ++d) {
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += stride[k][d];
+    if (++place[d] < size[d]) break;
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] -= place[d] * stride[k][d];
+    place[d] = 0;
+  }
+}
+static inline void map_strided_some(const IDX* row, const IDX* step, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * step[k];
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+}
+CLUTCH_INLINE void map_strided_runs(CLUTCH_ID_PARAMS, ulong n, int rank,
+                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], row[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(stride)
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) step[k] = stride[k][0];
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong begin = tile * CLUTCH_TILE;
+    ulong left = min((ulong)CLUTCH_TILE, n - begin);
+    const IDX number = (IDX)(begin / (ulong)size[0]);
+    IDX first = (IDX)(begin - (ulong)number * (ulong)size[0]);
+    place_of(number, 1, rank, size, stride, place, row);
+    for (;;) {
+      const IDX run = (IDX)min((ulong)(size[0] - first), left), stop = first + run;
+      IDX i = first + (IDX)item * WIDTH;
+      for (; i + WIDTH <= stop; i += (IDX)items * WIDTH) {
+        IDX at[CLUTCH_OPERANDS][WIDTH];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k)
+          for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * step[k];
+        CLUTCH_EXPRESSION(LOAD_RUN, POSITION_GATHERED, STORE_RUN)
+      }
+      if (i < stop) map_strided_some(row, step, i, (int)(stop - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      left -= (ulong)run;
+      if (left == 0) break;
+      first = 0;
+      next_place(1, rank, size, stride, place, row);
+    }
+  }
+}
+CLUTCH_INLINE void map_strided_short(CLUTCH_ID_PARAMS, ulong n, int rank,
+                                     CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], place[CLUTCH_RANK_LANES], offset[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(stride)
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+    for (ulong i = begin + item * WIDTH; i < end; i += items * WIDTH) {
+      const int count = (int)min(end - i, (ulong)WIDTH);
+      if (items > 1 || i == begin) place_of((IDX)i, 0, rank, size, stride, place, offset);
+      IDX at[CLUTCH_OPERANDS][WIDTH];
+      for (int l = 0; l < WIDTH; ++l) {
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = offset[k];
+        next_place(0, rank, size, stride, place, offset);
+      }
+      CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+    }
+  }
+}
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
+                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  if (sizes.s0 >= WIDTH)
+    map_strided_runs(group, groups, item, items, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+  else
+    map_strided_short(group, groups, item, items, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+}
+#else
 CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
                                     CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
@@ -189,6 +281,7 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
     }
   }
 }
+#endif
 
 __kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
                           CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {

@@ -192,6 +192,71 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
 
 // The reference: any strides of the reduced dimensions, too.
 #ifdef CLUTCH_ENTRY_reduce_strided
+#ifdef CLUTCH_IS_CPU
+// Where an item takes a block, places of elements are counted up: divisions would take several times longer than the elements.
+#define LOAD_RUN(k, dtype)                                                           \
+  (reduced[k][0] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
+   : reduced[k][0] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
+                        : CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH))
+// Goes from the end of a run along dimension 0 to the next one's begin.
+static inline void next_run(IDX* place, IDX* here, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
+  for (int d = 0; d < reduced_rank && place[d] == reduced_size[d]; ++d) {
+    place[d] = 0;
+    if (d + 1 < reduced_rank) ++place[d + 1];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += (d + 1 < reduced_rank ? reduced[k][d + 1] : 0) - reduced_size[d] * reduced[k][d];
+  }
+}
+static inline V strided_some(IDX* place, IDX* here, int count, int reduced_rank, const IDX* reduced_size,
+                             IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int l = 0; l < count;) {
+    const int run = (int)min((IDX)(count - l), (IDX)(reduced_size[0] - place[0]));
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) {
+      for (int t = 0; t < run; ++t) at[k][l + t] = here[k] + t * reduced[k][0];
+      here[k] += run * reduced[k][0];
+    }
+    l += run;
+    place[0] += run;
+    next_run(place, here, reduced_rank, reduced_size, reduced);
+  }
+  for (int l = count; l < WIDTH; ++l)
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) at[k][l] = 0;
+  V value;
+  CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
+  return CLUTCH_V_MASK(CLUTCH_LANE_BELOW(count)) ? value : (V)(A)CLUTCH_IDENTITY;
+}
+static inline A strided_block(const IDX* offset, IDX begin, IDX end, int reduced_rank, const IDX* reduced_size,
+                              IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  V acc[CLUTCH_VECTORS];
+  for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
+  IDX here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], rest = begin;
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
+  for (int d = 0; d < reduced_rank; ++d) {
+    const IDX next = rest / reduced_size[d];
+    place[d] = rest - next * reduced_size[d];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += place[d] * reduced[k][d];
+    rest = next;
+  }
+  for (IDX j = begin; j < end; j += WIDTH) {
+    const int count = (int)min(end - j, (IDX)WIDTH);
+    V value;
+    if (count == WIDTH && place[0] + WIDTH <= reduced_size[0]) {
+      IDX at[CLUTCH_OPERANDS][WIDTH];
+      for (int k = 1; k < CLUTCH_OPERANDS; ++k)
+        for (int l = 0; l < WIDTH; ++l) at[k][l] = here[k] + l * reduced[k][0];
+      CLUTCH_EXPRESSION(LOAD_RUN, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
+      for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += WIDTH * reduced[k][0];
+      place[0] += WIDTH;
+      next_run(place, here, reduced_rank, reduced_size, reduced);
+    } else {
+      value = strided_some(place, here, count, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    }
+    const int v = (int)(j - begin) / CLUTCH_CHAIN * CLUTCH_CHAIN_VECTORS + (int)(j - begin) % 16 / WIDTH;
+    acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
+  }
+  return tree_of(acc);
+}
+#endif
 __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank,
                              CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
@@ -206,6 +271,9 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     ulong number = one / blocks, block = one - number * blocks;
     IDX offset[CLUTCH_OPERANDS] = {0}, begin = (IDX)(block * REDUCE_BLOCK), end = (IDX)min((block + 1) * REDUCE_BLOCK, m);
     add_offsets((IDX)number, rank, size, kept, 0, offset);
+#ifdef CLUTCH_IS_CPU
+    A result = strided_block(offset, begin, end, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+#else
     V acc[CLUTCH_VECTORS];
     for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
     for (IDX j = begin; j < end; j += WIDTH) {
@@ -224,6 +292,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
       acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value);
     }
     A result = tree_of(acc);
+#endif
     STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }

@@ -16,6 +16,7 @@ struct Peer {
   std::string name;  ///< with version and threads where it has such
   std::function<void(int)> run = {};
   std::function<double(int)> timed = {};  ///< instead of run: seconds that so many repetitions took, by the peer's own clock
+  bool rival = true;                      ///< else a limit, or other calls of ours: bandwidth, parts of the work
 };
 
 /// Work of a row, ready on one device.
@@ -68,6 +69,7 @@ struct MeasureOptions {
   double seconds = 1.0;  ///< budget of one row
   int pairs = 0;         ///< fixed number of pairs; 0: until the noise settles
   bool cold = true;
+  bool brief = false;  ///< the budget holds however slow a peer is: one that takes all of it in one call is called once
 };
 
 /// Measures ours and every peer in the order A B B A, with pauses between halves.
@@ -132,15 +134,30 @@ struct Result {
   std::vector<std::string> doubts;           ///< why it is suspect
   std::optional<double> device_clock_ratio;  ///< time of a batch by device events over the host's clock
   std::string error;
+  const PeerTiming* fastest_peer() const;  ///< null without peers
 };
 
 struct Context {
   std::string device, driver, platform, git_hash, date;
 };
 
+/// What random shapes of an op on a device gave.
+struct Summary {
+  std::string op, device;
+  int shapes = 0, failed = 0, without_peer = 0;
+  double worst = 0, low = 0, median = 0;  ///< of the ratios to the fastest peers: the least, that of the lowest twentieth, the median
+  std::vector<std::pair<double, std::string>> worst_shapes;
+};
+struct Summaries {
+  std::uint64_t seed = 0;
+  int count = 0;  ///< random shapes of each op; 0: shapes by their texts
+  std::vector<Summary> ops;
+};
+
 void print_header(const Context& context, const Roofline& roofline);
 void print_result(const Result& result);
-void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results);
+void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results,
+                const Summaries& summaries = {});
 /// One self-contained page: roofline plot, bars beside peers, worst and best ratios.
 /// The bars of all rows with peers on one device, as a picture (SVG) that stands alone. Errors: io; invalid_argument if no row has a peer.
 void write_picture(const std::string& path, const Context& context, const std::vector<Result>& results);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
 #include "harness/json_input.hpp"
+#include "harness/sweep.hpp"
 #include "peers/blas.hpp"
 
 #include <fmt/chrono.h>
@@ -13,13 +14,19 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <regex>
+#include <utility>
 
 namespace clutch::bench { namespace {
 
 struct Options {
   std::string filter, device, json, html, picture, from, compare, trace;
   bool profile = false, list = false, quick = false, sweep = false, strict = false, fresh = false, no_cold = false;
+  std::vector<std::string> shapes;
+  std::optional<std::int64_t> random;
+  std::optional<std::uint64_t> seed;
+  std::optional<double> seconds, memory;
 };
 
 /// Rows by name if a filter is given (any row, swept ones too), else the default or quick ones.
@@ -139,7 +146,51 @@ void profile_row(const Row& row, const Device& device, const std::string& trace)
     profiler.export_chrome_trace(path);
 }
 
+int pairs_of_setting() {
+  for (const auto& setting : settings())
+    if (setting.name == "CLUTCH_BENCH_PAIRS") return std::atoi(setting.value.c_str());
+  return 0;
+}
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::invalid_argument, "clutch-bench", text); }
+
+bool asks_for_shapes(const Options& o) { return o.random || o.seed || o.seconds || o.memory || !o.shapes.empty(); }
+
+/// Random shapes, or those of --shape, instead of rows.
+int run_shapes(const Options& o) {
+  if (!o.sweep) refuse("--random, --seed, --shape, --seconds and --memory must come with --sweep, got them without");
+  if (!o.random && o.shapes.empty()) refuse("--sweep must come with --random or --shape where --seed, --seconds or --memory is given, got neither");
+  if (o.random && !o.shapes.empty()) refuse("--random and --shape must come alone, got both");
+  if (!o.random && (o.seed || !o.filter.empty())) refuse("--seed and --filter must come with --random, got --shape");
+  constexpr std::int64_t kMostShapes = 100000;
+  if (o.random && (*o.random < 1 || *o.random > kMostShapes)) refuse(fmt::format("--random must be from 1 to {}, got {}", kMostShapes, *o.random));
+  auto check = [](const char* name, std::optional<double> value, double least, double most) {
+    if (value && !(*value >= least && *value <= most)) refuse(fmt::format("{} must be from {} to {}, got {}", name, least, most, *value));
+  };
+  check("--seconds", o.seconds, 0.01, 3600);
+  check("--memory", o.memory, 1, 1 << 20);
+  const std::pair<const char*, bool> others[] = {{"--html", !o.html.empty()},   {"--picture", !o.picture.empty()}, {"--from", !o.from.empty()},
+                                                 {"--trace", !o.trace.empty()}, {"--profile", o.profile},          {"--quick", o.quick},
+                                                 {"--strict", o.strict},        {"--fresh-roofline", o.fresh}};
+  for (const auto& [name, is_given] : others)
+    if (is_given) refuse(fmt::format("{} must come without --random and --shape, got both", name));
+  SweepOptions sweep{.filter = o.filter,
+                     .shapes = o.shapes,
+                     .count = static_cast<int>(o.random.value_or(0)),
+                     .pairs = pairs_of_setting(),
+                     .json = o.json,
+                     .compare = o.compare,
+                     .list = o.list};
+  sweep.git_hash = CLUTCH_GIT_HASH;
+  if (o.seed) sweep.seed = *o.seed;
+  if (o.seconds) sweep.seconds = *o.seconds;
+  if (o.memory) sweep.mebibytes = *o.memory;
+  if (o.list) return run_sweep(sweep, {});
+  return run_sweep(sweep, o.device.empty() ? std::vector<Device>{default_device()} : select_devices(o.device));
+}
+
 int run(const Options& o) {
+  if (asks_for_shapes(o)) return run_shapes(o);
   if (!o.from.empty()) {
     if (o.picture.empty()) throw Error(ErrorCode::invalid_argument, "clutch-bench", "--from must come with --picture, got it alone");
     const Shown shown = parse_shown(read_file(o.from));
@@ -154,9 +205,7 @@ int run(const Options& o) {
   }
   std::vector<Row> rows = choose(all, o);
   std::vector<Device> chosen = o.device.empty() ? std::vector<Device>{default_device()} : select_devices(o.device);
-  MeasureOptions measuring{.seconds = o.quick ? 0.3 : 1.0, .cold = !o.no_cold};
-  for (const auto& setting : settings())
-    if (setting.name == "CLUTCH_BENCH_PAIRS") measuring.pairs = std::atoi(setting.value.c_str());
+  const MeasureOptions measuring{.seconds = o.quick ? 0.3 : 1.0, .pairs = pairs_of_setting(), .cold = !o.no_cold};
   std::vector<Context> contexts;
   std::vector<Roofline> rooflines;
   std::vector<Result> results;
@@ -228,6 +277,11 @@ int command(int argc, char** argv) {
   app.add_flag("--list", o.list, "list the rows");
   app.add_flag("--quick", o.quick, "a few rows, short");
   app.add_flag("--sweep", o.sweep, "every size of every row");
+  app.add_option("--random", o.random, "with --sweep: as many random shapes of each op instead of rows; --filter finds shapes by their text");
+  app.add_option("--seed", o.seed, "with --random: draws other shapes; default 1");
+  app.add_option("--shape", o.shapes, "with --sweep: this shape, by its text, as --random prints it; may be given several times");
+  app.add_option("--seconds", o.seconds, "with --random or --shape: time for each peer of a shape, of which a call takes at most a tenth; default 0.3");
+  app.add_option("--memory", o.memory, "with --random or --shape: most MiB that a shape's operands take; default 512");
   app.add_flag("--strict", o.strict, "fail when a figure stays suspect");
   app.add_flag("--fresh-roofline", o.fresh, "measure the device's roofline again");
   app.add_flag("--no-cold", o.no_cold, "do not measure with cold caches");

@@ -64,8 +64,9 @@ PeerTiming measure_pairs(const Work& work, const Peer& peer, const MeasureOption
   int reps = once > 2e-3 ? 1 : calibrate(peer);
   double our_once = seconds_of(work.run, our_reps);
   bool hopeless = once > 10 * our_once;  // three pairs and at most 10 s then
+  if (options.brief && hopeless && once > options.seconds) return {peer.name, summarize({once}), once / our_once};
   double budget = hopeless ? std::min(options.seconds, 10.0) : options.seconds;
-  int least = hopeless ? 3 : 5;
+  int least = hopeless || options.brief ? 3 : 5;
   for (int pair = 0;; ++pair) {
     double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
     if (options.pairs > 0 ? pair >= options.pairs : pair >= least && (hopeless || elapsed > budget || settled(ratios) < 0.01)) break;

@@ -5,7 +5,10 @@
 
 #include "support/host_model.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace clutch::bench {
@@ -16,6 +19,13 @@ inline Tensor numbers(const Dims& sizes, DType dtype, const Device& device, std:
   if (is_floating(dtype)) return randn(sizes, {.device = device, .seed = seed}).to(dtype);
   Tensor x = rand(sizes, {.device = device, .seed = seed});
   return map([](Expr v) { return cast(floor(v * 255.0f) - 127.0f, DType::i8); }, x);
+}
+
+/// The dtype of a name that rows and shapes have.
+inline DType dtype_named(std::string_view word) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64, DType::c64, DType::c128})
+    if (name(dtype) == word) return dtype;
+  throw Error(ErrorCode::internal, "clutch-bench", fmt::format("a shape's dtype must be known, got {}", word));
 }
 
 using HostNumbers = std::shared_ptr<std::vector<float>>;

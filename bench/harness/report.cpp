@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -35,6 +36,12 @@ void print_header(const Context& context, const Roofline& r) {
   std::fflush(stdout);
 }
 
+const PeerTiming* Result::fastest_peer() const {
+  const auto& peers = measured.peers;
+  auto fastest = std::min_element(peers.begin(), peers.end(), [](const PeerTiming& a, const PeerTiming& b) { return a.ratio < b.ratio; });
+  return fastest == peers.end() ? nullptr : &*fastest;
+}
+
 void print_result(const Result& r) {
   if (!r.error.empty()) {
     fmt::print("{:<32} FAILED: {}\n", r.row.name, r.error);
@@ -50,7 +57,8 @@ void print_result(const Result& r) {
   std::fflush(stdout);
 }
 
-void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results) {
+void write_json(const std::string& path, const std::vector<Context>& contexts, const std::vector<Roofline>& rooflines, const std::vector<Result>& results,
+                const Summaries& summaries) {
   nlohmann::ordered_json root;
   auto& context = root["context"];
   context["library"] = fmt::format("clutch {}", version());
@@ -95,6 +103,25 @@ void write_json(const std::string& path, const std::vector<Context>& contexts, c
       row["error_message"] = r.error;
     }
     root["benchmarks"].push_back(std::move(row));
+  }
+  if (!summaries.ops.empty()) {
+    auto& sweep = root["sweep"];
+    if (summaries.count > 0) sweep["random"] = summaries.count, sweep["seed"] = summaries.seed;
+    sweep["ops"] = nlohmann::ordered_json::array();
+    for (const Summary& s : summaries.ops) {
+      nlohmann::ordered_json op{{"op", s.op},
+                                {"device", s.device},
+                                {"shapes", s.shapes},
+                                {"failed", s.failed},
+                                {"without_peer", s.without_peer},
+                                {"worst", nullptr},
+                                {"low", nullptr},
+                                {"median", nullptr},
+                                {"worst_shapes", nlohmann::ordered_json::array()}};
+      if (!s.worst_shapes.empty()) op["worst"] = s.worst, op["low"] = s.low, op["median"] = s.median;
+      for (const auto& [ratio, shape] : s.worst_shapes) op["worst_shapes"].push_back({{"ratio", ratio}, {"shape", shape}});
+      sweep["ops"].push_back(std::move(op));
+    }
   }
   std::string temporary = path + ".tmp";
   std::ofstream out(temporary);

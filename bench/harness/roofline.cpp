@@ -333,7 +333,7 @@ void RooflineMeter::save() {
 Peer bandwidth_peer(const Device& device, const std::string& kind, double bytes) {
   bool streaming = bytes > static_cast<double>(device.traits().cache_bytes);
   auto kernel = std::make_shared<BandwidthKernel>(device, kind, bytes, streaming);
-  return {kind, [kernel](int reps) { kernel->run(reps, 1); }};
+  return {.name = kind, .run = [kernel](int reps) { kernel->run(reps, 1); }, .rival = false};
 }
 
 }  // namespace clutch::bench

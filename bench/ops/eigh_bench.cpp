@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/eigh.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/eigen.hpp"
 #include "peers/lapack.hpp"
 #include "peers/torch.hpp"
@@ -10,6 +12,7 @@
 namespace clutch::bench {
 
 void register_eigh(Rows& rows);
+void sweep_eigh(SweptOps& ops);
 
 namespace {
 
@@ -96,6 +99,27 @@ void add_row(Rows& rows, const std::string& group, DType dtype, Shape s, bool ve
 }
 
 }  // namespace
+
+void sweep_eigh(SweptOps& ops) {
+  ops.push_back({.name = "eigh",
+                 .parameters = {{.name = "dtype", .words = {"f32", "f64", "c64", "c128"}},
+                                {.name = "n", .most = 1024},
+                                {.name = "batch", .most = 100000, .often_least = 0.25},
+                                {.name = "vectors", .words = {"yes", "no"}}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const DType dtype = dtype_named(s.word("dtype"));
+                       const auto n = static_cast<double>(s.number("n")), batch = static_cast<double>(s.number("batch")), wide = bits(dtype) / 32.0;
+                       // The steps of LAPACK's best routine, at the rate of matrix products: about 40 n^3, and 5000 for whatever n.
+                       return Load{16 * wide * batch * n * n, batch * wide * (40 * n * n * n + 5000)};
+                     },
+                 .prepare =
+                     [](const Device& device, const RandomShape& s) {
+                       Rows rows;
+                       add_row(rows, "eigh", dtype_named(s.word("dtype")), {s.number("batch"), s.number("n")}, s.word("vectors") == "yes", false);
+                       return rows[0].prepare(device);
+                     }});
+}
 
 void register_eigh(Rows& rows) {
   const Shape kTable[] = {{1 << 19, 2},  {1 << 18, 3}, {1 << 16, 4}, {1 << 15, 6}, {1 << 14, 8}, {1 << 13, 12}, {1 << 12, 16}, {1 << 11, 24},

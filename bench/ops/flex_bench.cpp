@@ -2,6 +2,7 @@
 #include "cases/flex.hpp"
 #include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/blas.hpp"
 #include "peers/torch.hpp"
 
@@ -15,6 +16,7 @@
 namespace clutch::bench {
 
 void register_flex(Rows& rows);
+void sweep_flex(SweptOps& ops);
 
 namespace {
 
@@ -333,7 +335,101 @@ void register_few(Rows& rows) {
     }
 }
 
+/// Attention of any lengths, heads and sizes; kv=0 stands for as many keys as queries.
+Work random_of(const Device& device, const RandomShape& shape) {
+  const DType dtype = dtype_named(shape.word("dtype"));
+  const std::int64_t batch = shape.number("batch"), heads = shape.number("heads"), group = shape.number("group"), l = shape.number("q"), d = shape.number("d");
+  const std::int64_t kv_len = shape.number("kv") == 0 ? l : shape.number("kv");
+  const std::string mask = shape.word("mask");
+  constexpr std::int64_t kWindow = 256;
+  const Dims queries{batch, heads * group, l, d}, keys{batch, heads, kv_len, d};
+  Tensor q = numbers(queries, dtype, device, 1), k = numbers(keys, dtype, device, 2), v = numbers(keys, dtype, device, 3);
+  attention::FlexOptions o{.enable_gqa = true};
+  // Keys that a query attends to are a range of them.
+  std::function<std::int64_t(std::int64_t)> first = [](std::int64_t) { return std::int64_t{0}; }, last = [=](std::int64_t) { return kv_len; };
+  auto set = [&](const attention::MaskMod& mod) { o.block_mask = attention::create_block_mask(mod, {.q_len = l, .kv_len = kv_len, .device = device}); };
+  if (mask == "causal" || mask == "window256") last = [=](std::int64_t i) { return std::min(i + 1, kv_len); };
+  if (mask == "causal") set(attention::causal());
+  if (mask == "window256") {
+    first = [=](std::int64_t i) { return std::max<std::int64_t>(0, i - kWindow); };
+    set(attention::sliding_window(kWindow));
+  }
+  if (mask == "document") {
+    const std::int64_t each = (l + kDocuments - 1) / kDocuments;
+    first = [=](std::int64_t i) { return i / each * each; };
+    last = [=](std::int64_t i) { return std::min((i / each + 1) * each, kv_len); };
+    set(attention::document(map([&](Expr i) { return floor_div(i, each); }, arange(0, static_cast<double>(l), 1, {.dtype = DType::i32, .device = device}))));
+  }
+  attention::FlexResult out{.out = empty(queries, {.dtype = dtype, .device = device})};
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) attention::flex_out(out, q, k, v, o, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    for (auto [b, h] : {std::pair(std::int64_t{0}, heads * group - 1), std::pair(batch - 1, heads * group / 2)}) {
+      auto host = [b = b](const Tensor& t, std::int64_t head) { return t.select(0, b).select(0, head).to(DType::f32).to_host<float>(); };
+      const std::vector<float> hq = host(q, h), hk = host(k, h / group), hv = host(v, h / group), got = host(out.out, h);
+      for (std::int64_t i : {std::int64_t{0}, l / 2, l - 1}) {
+        auto row = [&](const std::vector<float>& x) { return std::span(x).subspan(static_cast<std::size_t>(i * d), static_cast<std::size_t>(d)); };
+        auto score = [&](double s, std::int64_t j) { return j >= first(i) && j < last(i) ? s : -1e300; };
+        if (std::string wrong = check_row(row(hq), hk, hv, row(got), dtype, score); !wrong.empty())
+          return fmt::format("matrix {}, head {}, row {}, {}", b, h, i, wrong);
+      }
+    }
+    return {};
+  };
+  if (dtype == DType::f32) {
+    HostNumbers a = host_numbers(q.numel()), b = host_numbers(k.numel()), c = host_numbers(v.numel()), result = host_numbers(q.numel());
+    const Peer peer = blas::attention_peer(result->data(), a->data(), b->data(), c->data(), {batch, heads, group, l, kv_len, d, first, last});
+    work.peers.push_back({peer.name, [a, b, c, result, run = peer.run](int reps) { run(reps); }});
+  }
+  std::string options = group > 1 ? ", enable_gqa=True" : "", masks;
+  if (mask == "causal") options += ", is_causal=True";
+  if (mask == "window256" || mask == "document") {
+    options += ", attn_mask=m";
+    masks = fmt::format(
+        "; i, j = torch.arange({}, device=device)[:, None], torch.arange({}, device=device)[None]; m = {}", l, kv_len,
+        mask == "document" ? fmt::format("i // {0} == j // {0}", (l + kDocuments - 1) / kDocuments) : fmt::format("(i >= j) & (i - j <= {})", kWindow));
+  }
+  add_torch_peer(
+      work, device,
+      fmt::format("q = torch.randn({0}, {1}, {2}, {3}, device=device).to({6}); k, v = [torch.randn({0}, {4}, {5}, {3}, device=device).to({6}) for _ in "
+                  "range(2)]{7}",
+                  batch, heads * group, l, d, heads, kv_len, torch_dtype(dtype), masks),
+      fmt::format("torch.nn.functional.scaled_dot_product_attention(q, k, v{})", options), "sdpa");
+  return work;
+}
+
 }  // namespace
+
+void sweep_flex(SweptOps& ops) {
+  ops.push_back({.name = "flex",
+                 .parameters = {{.name = "dtype", .words = {"f32", "f16", "bf16"}},
+                                {.name = "batch", .most = 64, .often_least = 0.3},
+                                {.name = "heads", .most = 32},
+                                {.name = "group", .most = 8, .often_least = 0.5},
+                                {.name = "q", .most = 8192, .often_least = 0.15},
+                                {.name = "kv", .least = 0, .most = 65536, .often_least = 0.6},
+                                {.name = "d", .least = 8, .most = 256},
+                                {.name = "mask", .words = {"none", "none", "causal", "window256", "document"}}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const auto q = static_cast<double>(s.number("q")), kv = s.number("kv") == 0 ? q : static_cast<double>(s.number("kv"));
+                       const double heads = static_cast<double>(s.number("batch") * s.number("heads")), group = static_cast<double>(s.number("group"));
+                       const auto d = static_cast<double>(s.number("d"));
+                       // Twice for peers, and two threads' scores.
+                       return Load{16 * heads * d * (group * q + kv) + 8 * q * kv, 4 * heads * group * q * kv * d};
+                     },
+                 .prepare = random_of,
+                 .refuses =
+                     [](const RandomShape& s) {
+                       return s.word("mask") != "none" && s.number("kv") != 0
+                                  ? std::string("kv must be 0, as many keys as queries, where a mask is given, got others")
+                                  : std::string();
+                     }});
+}
 
 void register_flex(Rows& rows) {
   register_few(rows);

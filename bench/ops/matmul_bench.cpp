@@ -2,6 +2,7 @@
 #include "cases/matmul.hpp"
 #include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/blas.hpp"
 #include "peers/eigen.hpp"
 #include "peers/torch.hpp"
@@ -11,6 +12,7 @@
 namespace clutch::bench {
 
 void register_matmul(Rows& rows);
+void sweep_matmul(SweptOps& ops);
 
 namespace {
 
@@ -61,11 +63,14 @@ Work work_of(const Device& device, DType dtype, const Shape& s, bool packed, boo
     linalg::matmul_out(c, a, b);
     // Where this device has been tuned, or is now.
     if (!tune::entries().empty() && last_plan().starts_with("matmul_panels"))
-      work.peers.push_back({"untuned", [=](int reps) {
-                              Stream stream = current_stream(device);
-                              for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {.implementation = "matmul_panels"}, stream);
-                              stream.synchronize();
-                            }});
+      work.peers.push_back({.name = "untuned",
+                            .run =
+                                [=](int reps) {
+                                  Stream stream = current_stream(device);
+                                  for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {.implementation = "matmul_panels"}, stream);
+                                  stream.synchronize();
+                                },
+                            .rival = false});
   }
   if (clblast) {
     Tensor other = empty(c.sizes(), {.device = device});
@@ -128,7 +133,78 @@ Work linear_of(const Device& device, DType dtype, const Shape& s) {
   return work;
 }
 
+/// Operands that are stored transposed, or not, beside OpenBLAS and torch on the same layouts.
+Work random_of(const Device& device, const RandomShape& shape) {
+  const DType dtype = dtype_named(shape.word("dtype"));
+  const blas::Product p{
+      shape.number("m"), shape.number("n"), shape.number("k"), shape.number("batch"), shape.word("layout")[0] == 't', shape.word("layout")[1] == 't'};
+  auto stored = [&](std::int64_t rows, std::int64_t columns, bool transposed, std::uint64_t seed) {
+    return transposed ? numbers({p.batch, columns, rows}, dtype, device, seed).mT() : numbers({p.batch, rows, columns}, dtype, device, seed);
+  };
+  Tensor a = stored(p.m, p.k, p.a_transposed, 1), b = stored(p.k, p.n, p.b_transposed, 2);
+  Tensor c = empty({p.batch, p.m, p.n}, {.dtype = dtype == DType::i8 ? DType::i32 : dtype, .device = device});
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) linalg::matmul_out(c, a, b, {}, stream);
+    stream.synchronize();
+  };
+  work.check = [=] { return check(a, b, c, {p.m, p.n, p.k, p.batch, false, false}); };
+  if (dtype == DType::f32 || dtype == DType::f64) {
+    const auto width = static_cast<std::int64_t>(bits(dtype) / 32);  // in floats
+    auto host = [&](const Tensor& t) {
+      std::vector<std::uint8_t> raw = t.to_bytes();
+      HostNumbers v = std::make_shared<std::vector<float>>(raw.size() / 4);
+      std::memcpy(v->data(), raw.data(), raw.size());
+      return v;
+    };
+    HostNumbers ha = host(p.a_transposed ? a.mT() : a), hb = host(p.b_transposed ? b.mT() : b);
+    HostNumbers hc = std::make_shared<std::vector<float>>(static_cast<std::size_t>(width * p.batch * p.m * p.n));
+    for (bool spread : {false, true}) {
+      if (spread && p.batch == 1) continue;
+      const Peer peer = blas::gemm(dtype, hc->data(), ha->data(), hb->data(), p, spread);
+      work.peers.push_back({peer.name, [ha, hb, hc, run = peer.run](int reps) { run(reps); }});
+    }
+  }
+  if (dtype == DType::i8) {
+    if (p.batch == 1)
+      add_torch_peer(work, device,
+                     fmt::format("a = torch.randint(-127, 128, ({}, {}), dtype=torch.int8).to(device){}; b = torch.randint(-127, 128, ({}, {}), "
+                                 "dtype=torch.int8).to(device){}",
+                                 p.a_transposed ? p.k : p.m, p.a_transposed ? p.m : p.k, p.a_transposed ? ".mT" : "", p.b_transposed ? p.n : p.k,
+                                 p.b_transposed ? p.k : p.n, p.b_transposed ? ".mT" : ""),
+                     "torch._int_mm(a, b)");
+    return work;
+  }
+  add_torch_peer(work, device,
+                 fmt::format("a = torch.randn({0}, {1}, {2}).to(device, {7}){3}; b = torch.randn({0}, {4}, {5}).to(device, {7}){6}; c = torch.matmul(a, b)",
+                             p.batch, p.a_transposed ? p.k : p.m, p.a_transposed ? p.m : p.k, p.a_transposed ? ".mT" : "", p.b_transposed ? p.n : p.k,
+                             p.b_transposed ? p.k : p.n, p.b_transposed ? ".mT" : "", torch_dtype(dtype)),
+                 "torch.matmul(a, b, out=c)");
+  return work;
+}
+
 }  // namespace
+
+void sweep_matmul(SweptOps& ops) {
+  ops.push_back({.name = "matmul",
+                 .parameters = {{.name = "dtype", .words = {"f32", "f64", "f16", "bf16", "i8"}},
+                                {.name = "m", .most = 16384, .often_least = 0.1},
+                                {.name = "n", .most = 16384},
+                                {.name = "k", .most = 16384},
+                                {.name = "batch", .most = 4096, .often_least = 0.5},
+                                {.name = "layout", .words = {"nn", "nt", "tn", "tt"}}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const auto m = static_cast<double>(s.number("m")), n = static_cast<double>(s.number("n")), k = static_cast<double>(s.number("k"));
+                       const auto batch = static_cast<double>(s.number("batch"));
+                       const DType dtype = dtype_named(s.word("dtype"));
+                       // Twice for peers; f64 takes twice as long as f32.
+                       const double each = dtype == DType::i8 ? 4 : 2 * bits(dtype) / 8;
+                       return Load{each * batch * (m * k + k * n + m * n), MatmulCase::flops(1, 1, 1) * m * n * k * batch * (dtype == DType::f64 ? 2 : 1)};
+                     },
+                 .prepare = random_of});
+}
 
 void register_matmul(Rows& rows) {
   std::vector<Shape> shapes;

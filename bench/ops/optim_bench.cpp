@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/optim.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/omp.hpp"
 #include "peers/omp_optim.hpp"
 #include "peers/torch.hpp"
@@ -15,6 +16,7 @@
 namespace clutch::bench {
 
 void register_optim(Rows& rows);
+void sweep_optim(SweptOps& ops);
 
 namespace {
 
@@ -226,11 +228,14 @@ Work work_of(const Device& device, const Subject& subject, const Types& types, c
       chain->params.push_back(p.clone());
       chain->states.push_back({zeros(p.sizes(), {.device = device}), zeros(p.sizes(), {.device = device})});
     }
-    work.peers.push_back({"composed", [chain, model, &m, device](int reps) {
-                            Stream stream = current_stream(device);
-                            for (int i = 0; i < reps; ++i) composed_step(m, chain->params, model->grads, chain->states, ++chain->t, stream);
-                            stream.synchronize();
-                          }});
+    work.peers.push_back({.name = "composed",
+                          .run =
+                              [chain, model, &m, device](int reps) {
+                                Stream stream = current_stream(device);
+                                for (int i = 0; i < reps; ++i) composed_step(m, chain->params, model->grads, chain->states, ++chain->t, stream);
+                                stream.synchronize();
+                              },
+                          .rival = false});
   }
   double bytes = OptimCase::bytes(list.total(), step_of(subject, types));
   if (bytes > 1e8) work.peers.push_back(triad_peer(device, bytes));
@@ -288,7 +293,41 @@ Work clip_work(const Device& device, const List& list) {
   return work;
 }
 
+/// `tensors` sizes up to `most`, with equal chances for each factor of two.
+std::vector<std::int64_t> random_sizes(std::int64_t tensors, std::int64_t most) {
+  model::Random random(17);
+  std::vector<std::int64_t> sizes{most};
+  while (static_cast<std::int64_t>(sizes.size()) < tensors)
+    sizes.push_back(std::clamp<std::int64_t>(static_cast<std::int64_t>(std::exp(random.uniform(0, std::log(static_cast<double>(most) + 1)))), 1, most));
+  return sizes;
+}
+
 }  // namespace
+
+void sweep_optim(SweptOps& ops) {
+  SweptOp op{.name = "optim",
+             .parameters = {{.name = "optimizer", .words = {}},
+                            {.name = "types", .words = {}},
+                            {.name = "tensors", .most = 2000, .often_least = 0.2},
+                            {.name = "most", .most = 1 << 23}},
+             .load =
+                 [](const RandomShape& s) {
+                   double elements = 0;
+                   for (std::int64_t n : random_sizes(s.number("tensors"), s.number("most"))) elements += static_cast<double>(n);
+                   // Parameters, gradients, two states, a master, here and at peers; about 1 ns an element.
+                   return Load{40 * elements, 100 * elements};
+                 },
+             .prepare =
+                 [](const Device& device, const RandomShape& s) {
+                   const auto& subject =
+                       *std::find_if(std::begin(kSubjects), std::end(kSubjects), [&](const Subject& x) { return x.name == s.word("optimizer"); });
+                   const auto& types = *std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Types& x) { return x.name == s.word("types"); });
+                   return work_of(device, subject, types, {"random", random_sizes(s.number("tensors"), s.number("most"))});
+                 }};
+  for (const Subject& subject : kSubjects) op.parameters[0].words.emplace_back(subject.name);
+  for (const Types& types : kTypes) op.parameters[1].words.emplace_back(types.name);
+  ops.push_back(std::move(op));
+}
 
 void register_optim(Rows& rows) {
   for (const Subject& subject : kSubjects)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/reduce.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/omp.hpp"
 #include "peers/omp_math.hpp"
+#include "peers/omp_strided.hpp"
 #include "peers/torch.hpp"
 
 namespace clutch::bench {
 
 void register_reduce(Rows& rows);
+void sweep_reduce(SweptOps& ops);
 
 namespace {
 
@@ -109,7 +113,99 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
   return work;
 }
 
+/// Any dimensions of three, whose rows or planes may lie apart.
+Work random_of(const Device& device, const RandomShape& shape) {
+  const DType dtype = dtype_named(shape.word("dtype"));
+  const std::int64_t a = shape.number("a"), b = shape.number("b"), c = shape.number("c");
+  const std::string op = shape.word("op"), layout = shape.word("layout"), dims_text = shape.word("dims");
+  std::vector<int> dims;
+  Dims gone;
+  int bits_gone = 0;
+  for (char d : dims_text) dims.push_back(d - '0'), gone.push_back(d - '0'), bits_gone |= 1 << (d - '0');
+  auto raw = std::make_shared<cases::Operand>(
+      cases::Operand{dtype, {a, b, c}, {}, std::vector<std::uint8_t>(bytes_for(dtype, static_cast<std::uint64_t>(a * b * c)))});
+  model::Random random(5);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a * b * c); ++i) model::store_at(raw->raw.data(), i, dtype, random.uniform(-1, 1));
+  const std::int64_t row = layout == "rows" ? c + 3 : c, plane = layout == "planes" ? (b + 1) * row : b * row;
+  auto make = [&] {
+    Tensor dense = from_bytes(raw->raw.data(), raw->raw.size(), raw->sizes, {.dtype = dtype, .device = device});
+    Tensor x = zeros({a * plane}, {.dtype = dtype, .device = device}).as_strided({a, b, c}, {plane, row, 1});
+    copy_(x, dense);
+    return x;
+  };
+  Tensor x = make();
+  auto out = std::make_shared<Tensor>();
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    const ReduceOptions options{.dims = gone};
+    for (int i = 0; i < reps; ++i) *out = op == "sum" ? sum(x, options, stream) : op == "amax" ? amax(x, options, stream) : norm(x, 2, options, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    const bool wide = dtype == DType::f64;
+    if (op != "norm") {
+      const Reduce reduce = op == "sum" ? Reduce::sum : Reduce::amax;
+      const auto want = wide ? ReduceCase::expected<double>(reduce, *raw, dims, dtype) : ReduceCase::expected<float>(reduce, *raw, dims, dtype);
+      return out->to_bytes() == want ? "" : "not the bits of the contract's order";
+    }
+    std::vector<double> squares(static_cast<std::size_t>(out->numel()), 0);
+    const std::int64_t kept_b = bits_gone & 2 ? 1 : b, kept_c = bits_gone & 4 ? 1 : c;
+    for (std::int64_t i = 0, at = 0; i < a; ++i)
+      for (std::int64_t j = 0; j < b; ++j)
+        for (std::int64_t k = 0; k < c; ++k, ++at) {
+          const double v = model::value_at(raw->raw.data(), static_cast<std::size_t>(at), dtype);
+          squares[static_cast<std::size_t>(((bits_gone & 1 ? 0 : i) * kept_b + (bits_gone & 2 ? 0 : j)) * kept_c + (bits_gone & 4 ? 0 : k))] += v * v;
+        }
+    const std::vector<std::uint8_t> got = out->to_bytes();
+    const double bound = dtype == DType::f32 || wide ? 1e-4 : 2e-2;
+    for (std::size_t i = 0; i < squares.size(); ++i) {
+      const double is = model::value_at(got.data(), i, dtype), want = std::sqrt(squares[i]);
+      if (!(std::fabs(is - want) <= bound * want)) return fmt::format("result {} is {} instead of {}", i, is, want);
+    }
+    return {};
+  };
+  if (dtype == DType::f32 || dtype == DType::bf16) {
+    auto host = std::make_shared<omp::Buffer>(bytes_for(dtype, static_cast<std::uint64_t>(a * plane)));
+    const std::vector<std::uint8_t> stored = x.as_strided({a * plane}, {1}).to_bytes();
+    std::memcpy(host->data(), stored.data(), stored.size());
+    auto results = std::make_shared<std::vector<float>>(static_cast<std::size_t>(a * b * c));
+    work.peers.push_back({omp::name(), [=](int reps) {
+                            for (int i = 0; i < reps; ++i)
+                              omp::reduce_strided(op, dtype == DType::bf16, results->data(), host->data(), {a, b, c}, {plane, row, 1}, bits_gone);
+                          }});
+  }
+  std::string torch_dims;
+  for (int d : dims) torch_dims += fmt::format("{}, ", d);
+  add_torch_peer(work, device,
+                 fmt::format("x = torch.rand({}, device=device).to({}).as_strided(({}, {}, {}), ({}, {}, 1)); dims = ({})", a * plane, torch_dtype(dtype), a, b,
+                             c, plane, row, torch_dims),
+                 op == "sum"    ? "torch.sum(x, dims)"
+                 : op == "amax" ? "torch.amax(x, dims)"
+                                : "torch.linalg.vector_norm(x, 2, dims)");
+  return work;
+}
+
 }  // namespace
+
+void sweep_reduce(SweptOps& ops) {
+  ops.push_back({.name = "reduce",
+                 .parameters = {{.name = "op", .words = {"sum", "sum", "amax", "norm"}},
+                                {.name = "dtype", .words = {"f32", "f32", "bf16", "f16", "f64"}},
+                                {.name = "a", .most = 100000, .often_least = 0.2},
+                                {.name = "b", .most = 10000, .often_least = 0.2},
+                                {.name = "c", .most = 1000000},
+                                {.name = "dims", .words = {"0", "1", "2", "01", "02", "12", "012"}},
+                                {.name = "layout", .words = {"plain", "rows", "planes"}}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const DType dtype = dtype_named(s.word("dtype"));
+                       const double n = static_cast<double>(s.number("a") * s.number("b")) * static_cast<double>(s.number("c") + 3);
+                       // Here, at the peer and for the check; the model takes 30 ns an element.
+                       return Load{(3.0 * bits(dtype) / 8 + 8) * n, 300 * n};
+                     },
+                 .prepare = random_of});
+}
 
 void register_reduce(Rows& rows) {
   for (const Reduced& r : kReduced)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/rowwise.hpp"
+#include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/omp.hpp"
 #include "peers/omp_math.hpp"
+#include "peers/omp_strided.hpp"
 #include "peers/torch.hpp"
 
 #include <clutch/nn.hpp>
@@ -12,6 +15,7 @@
 namespace clutch::bench {
 
 void register_rowwise(Rows& rows);
+void sweep_rowwise(SweptOps& ops);
 
 namespace {
 
@@ -79,7 +83,9 @@ Work work_of(const Device& device, const RowOp& op, DType dtype, std::int64_t ro
         if (name == "log_softmax") want = v - top - std::log(total);
         if (name == "layer_norm") want = (v - mu) * factor * static_cast<double>(w[j]) + static_cast<double>(b[j]);
         if (name == "rms_norm") want = v * factor * static_cast<double>(w[j]);
-        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01)))
+        // Means of few numbers near one another are as far off as an ulp of these.
+        const double rounding = name == "layer_norm" ? 0x1p-21 * (std::fabs(mu) + std::fabs(v)) * factor * std::fabs(static_cast<double>(w[j])) : 0;
+        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01) + rounding))
           return fmt::format("row {}, element {}: {} instead of {}", r, j, y[j], want);
       }
     }
@@ -103,7 +109,71 @@ Work work_of(const Device& device, const RowOp& op, DType dtype, std::int64_t ro
   return work;
 }
 
+/// Of each column of a matrix.
+Work columns_of(const Device& device, bool log, DType dtype, std::int64_t rows, std::int64_t columns) {
+  Tensor x = randn({rows, columns}, {.dtype = dtype, .device = device, .seed = 1});
+  auto out = std::make_shared<Tensor>();
+  Work work;
+  work.run = [=](int reps) {
+    Stream stream = current_stream(device);
+    for (int i = 0; i < reps; ++i) *out = log ? nn::log_softmax(x, 0, stream) : nn::softmax(x, 0, stream);
+    stream.synchronize();
+  };
+  work.check = [=]() -> std::string {
+    const double bound = dtype == DType::f32 ? 1e-4 : 3e-2;
+    for (std::int64_t c : {std::int64_t{0}, columns / 2, columns - 1}) {
+      const std::vector<float> in = x.select(1, c).to(DType::f32).to_host<float>(), y = out->select(1, c).to(DType::f32).to_host<float>();
+      double top = -1e300, total = 0;
+      for (float v : in) top = std::max(top, static_cast<double>(v));
+      for (float v : in) total += std::exp(static_cast<double>(v) - top);
+      for (std::size_t j = 0; j < in.size(); ++j) {
+        const double v = static_cast<double>(in[j]) - top, want = log ? v - std::log(total) : std::exp(v) / total;
+        if (!(std::fabs(static_cast<double>(y[j]) - want) <= bound * (std::fabs(want) + 0.01)))
+          return fmt::format("column {}, element {}: {} instead of {}", c, j, y[j], want);
+      }
+    }
+    return {};
+  };
+  if (dtype == DType::f32) {
+    auto host = std::make_shared<std::vector<float>>(x.to_host<float>());
+    auto result = std::make_shared<std::vector<float>>(host->size());
+    work.peers.push_back({omp::name(), [=](int reps) {
+                            for (int i = 0; i < reps; ++i) omp::softmax_columns_f32(log, result->data(), host->data(), rows, columns);
+                          }});
+  }
+  add_torch_peer(work, device, fmt::format("x = torch.randn({}, {}, device=device).to({}); y = torch.empty_like(x)", rows, columns, torch_dtype(dtype)),
+                 fmt::format("torch.ops.aten._{}softmax.out(x, 0, False, out=y)", log ? "log_" : ""));
+  return work;
+}
+
 }  // namespace
+
+void sweep_rowwise(SweptOps& ops) {
+  SweptOp op{.name = "rowwise",
+             .parameters = {{.name = "op", .words = {}},
+                            {.name = "dtype", .words = {"f32", "bf16", "f16"}},
+                            {.name = "rows", .most = 1000000},
+                            {.name = "columns", .least = 2, .most = 1000000}},
+             .load =
+                 [](const RandomShape& s) {
+                   const double n = static_cast<double>(s.number("rows")) * static_cast<double>(s.number("columns"));
+                   return Load{32 * n, 200 * n};  // x, gradients, results, here and at peers; about 2 ns an element
+                 },
+             .prepare =
+                 [](const Device& device, const RandomShape& s) {
+                   const auto& found = *std::find_if(std::begin(kOps), std::end(kOps), [&](const RowOp& x) { return x.name == s.word("op"); });
+                   return work_of(device, found, dtype_named(s.word("dtype")), s.number("rows"), s.number("columns"));
+                 }};
+  for (const RowOp& each : kOps) op.parameters[0].words.emplace_back(each.name);
+  ops.push_back(op);
+  op.name = "softmax_columns";
+  op.parameters[0].words = {"softmax", "log_softmax"};
+  op.parameters[3].least = 1;
+  op.prepare = [](const Device& device, const RandomShape& s) {
+    return columns_of(device, s.word("op") == "log_softmax", dtype_named(s.word("dtype")), s.number("rows"), s.number("columns"));
+  };
+  ops.push_back(std::move(op));
+}
 
 void register_rowwise(Rows& rows) {
   const struct {

@@ -2,7 +2,9 @@
 #include "cases/group.hpp"
 #include "cases/scatter.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/omp.hpp"
+#include "peers/omp_strided.hpp"
 #include "peers/torch.hpp"
 
 #include <clutch/nn.hpp>
@@ -10,6 +12,7 @@
 namespace clutch::bench {
 
 void register_scatter(Rows& rows);
+void sweep_scatter(SweptOps& ops);
 
 namespace {
 
@@ -83,6 +86,17 @@ Work embedding_work(const Device& device, const Shape& s, bool backward) {
       }
     return got == want ? "" : "an element is wrong";
   };
+  auto result = std::make_shared<std::vector<float>>(static_cast<std::size_t>((backward ? s.rows : s.entries) * s.features), 0.0f);
+  work.peers.push_back({omp::name(), [=](int reps) {
+                          for (int i = 0; i < reps; ++i) {
+                            if (backward) {
+                              std::fill(result->begin(), result->end(), 0.0f);
+                              omp::scatter_sum_f32(result->data(), values->data(), index->data(), s.entries, s.features);
+                            } else {
+                              omp::gather_rows_f32(result->data(), values->data(), index->data(), s.entries, s.features);
+                            }
+                          }
+                        }});
   std::string setup = fmt::format("i = torch.randint(0, {}, ({},)); x = torch.randn({}, {})", s.rows, s.entries, backward ? s.entries : s.rows, s.features);
   add_torch_peer(work, device, setup,
                  backward ? fmt::format("torch.ops.aten.embedding_dense_backward(x, i, {}, -1, False)", s.rows) : "torch.nn.functional.embedding(i, x)");
@@ -90,6 +104,27 @@ Work embedding_work(const Device& device, const Shape& s, bool backward) {
 }
 
 }  // namespace
+
+void sweep_scatter(SweptOps& ops) {
+  ops.push_back({.name = "scatter",
+                 .parameters = {{.name = "op", .words = {"sum", "embedding", "embedding_backward"}},
+                                {.name = "entries", .most = 4000000},
+                                {.name = "rows", .most = 1000000},
+                                {.name = "features", .most = 4096, .often_least = 0.25}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const auto entries = static_cast<double>(s.number("entries")), rows = static_cast<double>(s.number("rows"));
+                       const auto features = static_cast<double>(s.number("features"));
+                       // Indices, rows on both sides, here and at the peer; about 2 ns a number.
+                       return Load{16 * (entries + (entries + rows) * features), 200 * (entries + rows) * features};
+                     },
+                 .prepare =
+                     [](const Device& device, const RandomShape& s) {
+                       const Shape shape{"", s.number("entries"), s.number("rows"), s.number("features"), false};
+                       const std::string& op = s.word("op");
+                       return op == "sum" ? scatter_work(device, shape) : embedding_work(device, shape, op == "embedding_backward");
+                     }});
+}
 
 void register_scatter(Rows& rows) {
   const Shape shapes[] = {

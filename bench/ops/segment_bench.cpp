@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/segment.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/omp.hpp"
 #include "peers/torch.hpp"
 
@@ -9,6 +10,7 @@
 namespace clutch::bench {
 
 void register_segment(Rows& rows);
+void sweep_segment(SweptOps& ops);
 
 namespace {
 
@@ -137,7 +139,35 @@ Work gradients_of(const Device& device, const Named& named, std::int64_t rows, s
   return work;
 }
 
+SweptOp swept(const char* name, bool is_product) {
+  SweptOp op{.name = name,
+             .parameters = {{.name = "reduce", .words = {}},
+                            {.name = "rows", .most = 1000000},
+                            {.name = "degree", .most = 4096},
+                            {.name = "features", .most = 4096, .often_least = 0.25}},
+             .load =
+                 [](const RandomShape& s) {
+                   const auto rows = static_cast<double>(s.number("rows")), entries = rows * static_cast<double>(s.number("degree"));
+                   const auto features = static_cast<double>(s.number("features"));
+                   // The model walks entries one by one, 2 ns each.
+                   return Load{16 * entries + 12 * (rows + entries) * features, 200 * (entries * features + rows)};
+                 },
+             .prepare =
+                 [is_product](const Device& device, const RandomShape& s) {
+                   const auto& named =
+                       *std::find_if(std::begin(kReductions), std::end(kReductions), [&](const Named& x) { return x.name == s.word("reduce"); });
+                   return work_of(device, named, s.number("rows"), s.number("degree"), s.number("features"), is_product);
+                 }};
+  for (const Named& named : kReductions) op.parameters[0].words.emplace_back(named.name);
+  return op;
+}
+
 }  // namespace
+
+void sweep_segment(SweptOps& ops) {
+  ops.push_back(swept("spmm", true));
+  ops.push_back(swept("segment_reduce", false));
+}
 
 void register_segment(Rows& rows) {
   const struct {

@@ -3,6 +3,7 @@
 #include "cases/sparse24.hpp"
 #include "harness/operands.hpp"
 #include "harness/rows.hpp"
+#include "harness/sweep.hpp"
 #include "peers/blas.hpp"
 #include "peers/torch.hpp"
 
@@ -11,6 +12,7 @@
 namespace clutch::bench {
 
 void register_sparse24(Rows& rows);
+void sweep_sparse24(SweptOps& ops);
 
 namespace {
 
@@ -99,6 +101,25 @@ Work packing_of(const Device& device, DType dtype, std::int64_t size) {
 }
 
 }  // namespace
+
+void sweep_sparse24(SweptOps& ops) {
+  ops.push_back({.name = "sparse24",
+                 .parameters = {{.name = "dtype", .words = {"f32", "f16", "bf16", "i8"}},
+                                {.name = "tokens", .most = 4096, .often_least = 0.15},
+                                {.name = "out", .least = 16, .most = 12288},
+                                {.name = "in", .least = 16, .most = 12288}},
+                 .load =
+                     [](const RandomShape& s) {
+                       const auto tokens = static_cast<double>(s.number("tokens")), out = static_cast<double>(s.number("out"));
+                       const auto in = static_cast<double>(s.number("in"));
+                       // The dense weight, packed, too, and those of peers; weights are made by ops that take several times the product of few tokens.
+                       return Load{16 * (tokens * in + out * in + tokens * out), 2 * (tokens + 8) * out * in};
+                     },
+                 .prepare =
+                     [](const Device& device, const RandomShape& s) {
+                       return work_of(device, dtype_named(s.word("dtype")), {s.number("tokens"), s.number("out"), s.number("in"), false, false});
+                     }});
+}
 
 void register_sparse24(Rows& rows) {
   std::vector<Shape> shapes;

@@ -11,6 +11,7 @@
 #include "runtime/op_name.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace clutch { inline namespace v0 {
@@ -88,6 +89,21 @@ void set_cast(Defines& d, const CopyProblem& p, bool vectors) {
 
 std::span<const Implementation<CopyProblem>> copy_implementations() { return kImplementations; }
 
+bool lengthen_runs(std::int64_t rank, std::int64_t* size, std::int64_t* stride, std::size_t operands) {
+  constexpr std::int64_t kLeast = 16;
+  // Each cache line is read as often as the short dimension has elements: of more than a few only where all lines stay in a cache.
+  constexpr std::int64_t kTimes = 4, kCached = 1 << 16;
+  std::int64_t n = 1;
+  for (std::int64_t d = 0; d < rank; ++d) n *= size[d];
+  if (size[0] > kTimes && n > kCached) return false;
+  const auto* longer = std::find_if(size, size + rank, [](std::int64_t of_one) { return of_one >= kLeast; });
+  const auto d = longer - size;
+  if (d == 0 || d == rank) return false;
+  std::swap(size[0], size[d]);
+  for (std::size_t k = 0; k < operands; ++k) std::swap(stride[k * CLUTCH_SHAPE_LANES], stride[k * CLUTCH_SHAPE_LANES + static_cast<std::size_t>(d)]);
+  return true;
+}
+
 KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_view forced) {
   const auto& chosen = choose<CopyProblem>(kImplementations, traits, p, forced, "copy_");
   auto row = &chosen - kImplementations.data();
@@ -158,6 +174,8 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     problem.transposes = walk.layout == Layout::strided && transpose(shape);
     if (problem.transposes) walk.shape = shape;
   }
+  if (walk.layout == Layout::strided && !problem.transposes && copies_pay(runtime.traits(), to.numel()))
+    lengthen_runs(walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], 2);
   const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);
   bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
   if (bytes) walk.numel = to.nbytes();

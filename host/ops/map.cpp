@@ -192,6 +192,14 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
       if (const std::int64_t inner = l.stride[16 * (outputs.size() + k)]; inner != 0 && inner != 1) inputs[k] = inputs[k].contiguous(stream);
     l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   }
+  // Rows shorter than a vector: contiguous copies of all inputs join with the outputs to one long row.
+  bool wants_one_row = l.problem.layout != Layout::contiguous && l.problem.short_rows && l.problem.positions == 0 && options.implementation.empty() &&
+                       copies_pay(c.runtime->traits(), n);
+  for (const Tensor& t : outputs) wants_one_row = wants_one_row && t.is_contiguous();
+  if (wants_one_row) {
+    for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
+    l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
+  }
   if (fits(l, *f.body())) return launch(l, c.sizes, f, params, *c.runtime, options, stream);
   // The shapes need too many arguments. Contiguous copies need no shapes.
   std::vector<Tensor> dense_outputs;

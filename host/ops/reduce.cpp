@@ -4,6 +4,7 @@
 #include "common/reductions.h"
 #include "encode/meaning.hpp"
 #include "encode/plugin_functions.hpp"
+#include "ops/copy_plan.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise_plan.hpp"
 #include "ops/traced.hpp"
@@ -402,6 +403,24 @@ std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<co
   }
 }
 
+/// True if contiguous inputs are columns, where the given ones are several strides of neighbouring columns: these would be read a column at a time, in pieces
+/// of a cache line.
+bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
+  if (w.layout != ReduceLayout::strided || w.kept_size[0] < 8 || !copies_pay(r.runtime->traits(), r.n * r.m)) return false;
+  for (std::size_t k = 1; k <= inputs; ++k)
+    if (w.kept[16 * k] != 0 && w.kept[16 * k] != 1) return false;
+  // The reduced dimensions must be neighbours.
+  int changes = 0;
+  bool last = false;
+  for (int d = 0; d < r.sizes.rank(); ++d) {
+    if (r.sizes[d] == 1) continue;
+    const bool gone = r.gone[static_cast<std::size_t>(d)];
+    changes += gone && !last;
+    last = gone;
+  }
+  return changes == 1;
+}
+
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
   const std::string_view named = options.after.empty() ? name_of(r, f, given) : std::string_view();
   check_implementation(options.implementation, named.empty() ? "reduce" : named, kImplementations);
@@ -412,7 +431,13 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
-  Stage stage{&out, inputs, &f, &after, walks_of(r, out, inputs, options.keepdim), r.n, r.m};
+  Walks walks = walks_of(r, out, inputs, options.keepdim);
+  if (options.implementation.empty() && wants_columns(walks, r, inputs.size())) {
+    for (Tensor& t : inputs)
+      if (t.sizes() == r.sizes) t = t.contiguous(stream);
+    walks = walks_of(r, out, inputs, options.keepdim);
+  }
+  Stage stage{&out, inputs, &f, &after, walks, r.n, r.m};
   Tensor partials;
   while (stage.m > REDUCE_BLOCK) {
     const auto blocks = static_cast<std::int64_t>(reduce_blocks(static_cast<std::uint64_t>(stage.m)));

@@ -196,9 +196,10 @@ struct MapCase {
       {"map_rows", Edit::stride, "row[k] += x * stride[k][d]", "row[k] += x * stride[k][0]"},
       {"map_rows", Edit::offset, "CLUTCH_CONCAT(b, k), row[k] + i, x)", "CLUTCH_CONCAT(b, k), row[k] + i + 1, x)"},
       {"map_rows", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
-      {"map_strided", Edit::tail, "(int)min(end - i, (ulong)WIDTH)", "(int)min(end - i, (ulong)WIDTH) - 1"},
-      {"map_strided", Edit::stride, "stride[k][d + 1] - size[d] * stride[k][d]", "stride[k][d + 1] - (size[d] - 1) * stride[k][d]"},
-      {"map_strided", Edit::offset, "offset[k] += x[d] * stride[k][d];", "offset[k] += x[d] * stride[k][d] + (k == 0);"},
+      {"map_strided", Edit::tail, "map_strided_body(CLUTCH_IDS, n,", "map_strided_body(CLUTCH_IDS, n - 1,"},
+      {"map_strided", Edit::stride, "CLUTCH_STRIDES(stride)\n", "CLUTCH_STRIDES(stride)\n  stride[1][0] -= 1;\n"},
+      {"map_strided", Edit::offset, "place_of(number, 1, rank, size, stride, place, row);",
+       "place_of(number, 1, rank, size, stride, place, row), row[1] += 4;"},
       {"map_strided", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
   };
 };

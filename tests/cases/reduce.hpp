@@ -161,12 +161,11 @@ struct ReduceCase {
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},
       {"reduce_columns", Edit::arithmetic, "acc[k][v], acc[k + h][v])", "acc[k][v], acc[k][v])"},
-      {"reduce_strided", Edit::tail, "j < end; j += WIDTH) {\n      int count", "j + WIDTH < end; j += WIDTH) {\n      int count"},
-      {"reduce_strided", Edit::stride, "add_offsets(j + l, reduced_rank, reduced_size, reduced, 1, here)",
-       "add_offsets(j + l, 1, reduced_size, reduced, 1, here)"},
+      {"reduce_strided", Edit::tail, "end = (IDX)min((block + 1) * REDUCE_BLOCK, m)", "end = (IDX)min((block + 1) * REDUCE_BLOCK, m) - 1"},
+      {"reduce_strided", Edit::stride, "CLUTCH_REDUCED(reduced)\n", "CLUTCH_REDUCED(reduced)\n  reduced[1][0] -= 1;\n"},
       {"reduce_strided", Edit::offset, "add_offsets((IDX)number, rank, size, kept, 0, offset)", "add_offsets((IDX)number + 1, rank, size, kept, 1, offset)"},
-      {"reduce_strided", Edit::arithmetic, "acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value)",
-       "acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value + value)"},
+      {"reduce_strided", Edit::arithmetic, "STORE_RESULT(offset[0], block, blocks, number, result)",
+       "STORE_RESULT(offset[0], block, blocks, number, result + result)"},
   };
 };
 

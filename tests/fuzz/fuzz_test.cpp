@@ -3,6 +3,7 @@
 // result or a clutch::Error, never another exception, a crash or a hang.
 #include "expr/random_function.hpp"
 #include "harness/json_input.hpp"
+#include "harness/shapes.hpp"
 #include "program/disk_cache.hpp"
 #include "runtime/allocator_config.hpp"
 #include "runtime/memory_report.hpp"
@@ -211,6 +212,53 @@ TEST(Fuzz, JsonInputs) {
        "{}[]:,\"0123456789.eE+-truefalsn\\u ", [](const std::string& text) {
          for (const bench::Result& r : bench::parse_shown(text).results) ASSERT_TRUE(r.measured.hot.median >= 0);
        });
+}
+
+TEST(Fuzz, ShapesOfTheBench) {
+  const std::vector<bench::Parameter> parameters{{.name = "dtype", .words = {"f32", "bf16"}},
+                                                 {.name = "m", .most = 4096, .often_least = 0.2},
+                                                 {.name = "kv", .least = 0, .most = std::int64_t{1} << 40},
+                                                 {.name = "layout", .words = {"nn", "nt"}}};
+  std::vector<std::string> corpus{"matmul/layout=nt,m=4096,kv=0,dtype=f32"};
+  bench::ShapeSource source("matmul", parameters, seed());
+  for (int k = 0; k < 20; ++k) corpus.push_back(source.next().text());
+  fuzz(corpus, "/,=-0123456789 mkvdtypelayoutnbf",
+       [&](const std::string& text) {
+         const bench::RandomShape shape = bench::parse_shape(text, parameters);
+         ASSERT_EQ(bench::parse_shape(shape.text(), parameters).text(), shape.text()) << text;
+         ASSERT_TRUE(shape.number("m") >= 1 && shape.number("m") <= 4096 && shape.number("kv") >= 0 && shape.number("kv") <= std::int64_t{1} << 40) << text;
+         ASSERT_TRUE(shape.word("layout") == "nn" || shape.word("layout") == "nt") << text;
+       },
+       {ErrorCode::invalid_argument});
+}
+
+TEST(Fuzz, RandomShapesOfTheBench) {
+  const std::vector<bench::Parameter> parameters{
+      {.name = "n", .most = 1 << 20, .often_least = 0.1}, {.name = "k", .least = 3, .most = 5}, {.name = "z", .least = 0, .most = 1}};
+  bench::ShapeSource one("op", parameters, 7), same("op", parameters, 7), other("op", parameters, 8), other_op("po", parameters, 7);
+  int least = 0, odd = 0, power = 0, beside = 0, small = 0, differ = 0, differ_op = 0;
+  std::vector<int> of_k(6), of_z(2);
+  constexpr int kDraws = 4000;
+  for (int i = 0; i < kDraws; ++i) {
+    const bench::RandomShape shape = one.next();
+    ASSERT_EQ(shape.text(), same.next().text());
+    differ += shape.text() != other.next().text(), differ_op += shape.text() != other_op.next().text();
+    const std::int64_t n = shape.number("n");
+    ASSERT_TRUE(n >= 1 && n <= 1 << 20 && shape.number("k") >= 3 && shape.number("k") <= 5 && shape.number("z") >= 0 && shape.number("z") <= 1);
+    least += n == 1, odd += n % 2 == 1, small += n < 1024;
+    power += n > 2 && (n & (n - 1)) == 0, beside += n > 64 && (((n + 1) & n) == 0 || ((n - 1) & (n - 2)) == 0);
+    ++of_k[static_cast<std::size_t>(shape.number("k"))], ++of_z[static_cast<std::size_t>(shape.number("z"))];
+  }
+  // Each factor of two alike, so half of the numbers are below the square root of the largest; a tenth are the least, and a third at or beside a power of two.
+  EXPECT_GT(differ, kDraws * 9 / 10);
+  EXPECT_GT(differ_op, kDraws * 9 / 10);
+  EXPECT_TRUE(least > kDraws / 10 && least < kDraws / 4) << least;
+  EXPECT_TRUE(small > kDraws * 4 / 10 && small < kDraws * 7 / 10) << small;
+  EXPECT_TRUE(odd > kDraws / 4 && odd < kDraws * 3 / 4) << odd;
+  EXPECT_TRUE(power > kDraws / 20 && power < kDraws / 5) << power;
+  EXPECT_TRUE(beside > kDraws / 20 && beside < kDraws / 3) << beside;
+  for (int k = 3; k <= 5; ++k) EXPECT_GT(of_k[static_cast<std::size_t>(k)], kDraws / 10) << k;
+  for (int count : of_z) EXPECT_GT(count, kDraws / 10);
 }
 
 /// The bytes of a file that `save` writes.

@@ -152,6 +152,78 @@ TEST(Copy, MovesOfEverySizeLayoutAndImplementation) {
   }
 }
 
+TEST(Copy, StridedMovesOfRandomShapes) {
+  model::Random random(seed());
+  auto number = [&](std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(most - least + 1));
+  };
+  /// A layout of elements that are apart: dimensions in any order, with gaps.
+  auto apart = [&](const Dims& sizes, std::int64_t& count) {
+    std::vector<int> order;
+    for (int d = 0; d < sizes.rank(); ++d) order.insert(order.begin() + number(0, d), d);
+    Dims strides = Dims::filled(sizes.rank(), 0);
+    count = number(1, 3);
+    for (int d : order) strides[d] = count, count = count * sizes[d] + number(0, 2);
+    return strides;
+  };
+  auto each = [](const Dims& sizes, const Dims& strides, auto&& visit) {
+    Dims at = Dims::filled(sizes.rank(), 0);
+    for (std::int64_t i = 0; i < numel(sizes); ++i) {
+      std::int64_t offset = 0;
+      for (int d = 0; d < sizes.rank(); ++d) offset += at[d] * strides[d];
+      visit(i, static_cast<std::size_t>(offset));
+      for (int d = sizes.rank() - 1; d >= 0 && ++at[d] == sizes[d]; --d) at[d] = 0;
+    }
+  };
+  CLUTCH_EACH_DEVICE(device) {
+    for (int round = 0; round < (level() == "nightly" ? 300 : 40); ++round)
+      for (auto [from, to] :
+           {std::pair{DType::u8, DType::u8}, std::pair{DType::bf16, DType::bf16}, std::pair{DType::f32, DType::f32}, std::pair{DType::i64, DType::i64},
+            std::pair{DType::c128, DType::c128}, std::pair{DType::f32, DType::f16}, std::pair{DType::i16, DType::i32}}) {
+        // Sizes of one and less than a vector, and more elements than a tile, which then begins within a row.
+        Dims sizes;
+        for (int d = static_cast<int>(number(1, 5)); d > 0; --d) sizes.push_back(number(0, 2) == 0 ? number(1, 3) : number(1, numel(sizes) > 400 ? 9 : 47));
+        std::int64_t reach = 0, out_reach = 0;
+        Dims strides = apart(sizes, reach);
+        const Dims out_strides = apart(sizes, out_reach);
+        if (number(0, 3) == 0) strides[static_cast<int>(number(0, sizes.rank() - 1))] = 0;  // repeated
+        const std::int64_t lead = number(0, 5);
+        const auto width = static_cast<std::size_t>(bits(from)) / 8, out_width = static_cast<std::size_t>(bits(to)) / 8;
+        std::vector<std::uint8_t> raw(static_cast<std::size_t>(lead + reach) * width), want(static_cast<std::size_t>(lead + out_reach) * out_width, 0xA5);
+        if (from == to)
+          for (auto& b : raw) b = static_cast<std::uint8_t>(random.next());
+        else
+          raw = model::make_values(static_cast<std::size_t>(lead + reach), from, seed() + static_cast<std::uint64_t>(round), false);
+        const Tensor in = from_bytes(raw.data(), raw.size(), {lead + reach}, {.dtype = from, .device = device});
+        const Tensor out = from_bytes(want.data(), want.size(), {lead + out_reach}, {.dtype = to, .device = device});
+        std::vector<std::size_t> places;
+        each(sizes, strides, [&](std::int64_t, std::size_t at) { places.push_back(at + static_cast<std::size_t>(lead)); });
+        each(sizes, out_strides, [&](std::int64_t i, std::size_t at) {
+          const std::size_t source = places[static_cast<std::size_t>(i)], target = at + static_cast<std::size_t>(lead);
+          if (from == to) {
+            std::memcpy(want.data() + target * width, raw.data() + source * width, width);
+          } else {
+            std::uint8_t element[8] = {};
+            std::memcpy(element, raw.data() + source * width, width);
+            CopyCase::reference(want.data() + target * out_width, to, element, from, 0, Overflow::nonfinite);
+          }
+        });
+        const std::string implementation = from == to ? "copy_strided" : "copy_cast_strided";
+        copy_(out.as_strided(sizes, out_strides, lead), in.as_strided(sizes, strides, lead), {.implementation = implementation});
+        ASSERT_EQ(last_plan().substr(0, implementation.size()), implementation);
+        ASSERT_EQ(out.to_bytes(), want) << name(from) << " to " << name(to) << " of " << to_string(sizes) << ", strides " << to_string(strides) << " and "
+                                        << to_string(out_strides);
+        fill_(out, 0);
+        copy_(out.as_strided(sizes, out_strides, lead), in.as_strided(sizes, strides, lead));  // the library's own choice
+        const std::vector<std::uint8_t> got = out.to_bytes();
+        each(sizes, out_strides, [&](std::int64_t, std::size_t at) {
+          const std::size_t target = (at + static_cast<std::size_t>(lead)) * out_width;
+          ASSERT_EQ(std::memcmp(got.data() + target, want.data() + target, out_width), 0) << last_plan() << ", " << to_string(sizes);
+        });
+      }
+  }
+}
+
 TEST(Copy, StridedCastsMatch) {
   CLUTCH_EACH_DEVICE(device) {
     for (auto [from, to] : {std::pair{DType::f32, DType::f16}, std::pair{DType::bf16, DType::f32}, std::pair{DType::i32, DType::bf16}})

@@ -76,6 +76,12 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
       {"one reduced", {3000, 1}, {}, {1}},
       {"long columns", {5000, 33}, {40, 1}, {0}},
       {"rank 7", {2, 3, 2, 3, 2, 2, 5}, {}, {1, 3, 5}},
+      {"rows that do not join", {3, 5, 41}, {500, 50, 1}, {1, 2}},
+      {"long rows that do not join", {2, 31, 1041}, {40000, 1050, 1}, {1, 2}},
+      {"short rows that do not join", {2, 1500, 3}, {6000, 4, 1}, {1, 2}},
+      {"steps that do not join", {5, 3, 41}, {131, 700, 3}, {0, 2}},
+      {"columns that do not join", {37, 41, 29}, {41 * 30, 30, 1}, {0, 1}},
+      {"planes that do not join", {9, 17, 300}, {17 * 300 + 13, 300, 1}, {0, 1}},
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
