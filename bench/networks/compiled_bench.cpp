@@ -99,7 +99,8 @@ struct Optimization {
   static std::vector<Tensor> tensors(const Device& device, std::uint64_t seed) {
     std::vector<Tensor> all;
     for (int layer = 0; layer < 12; ++layer)
-      for (const Dims& sizes : {Dims{128, 384}, Dims{384}, Dims{128, 128}, Dims{128}, Dims{128, 512}, Dims{512}, Dims{512, 128}, Dims{128}, Dims{128}, Dims{128}})
+      for (const Dims& sizes :
+           {Dims{128, 384}, Dims{384}, Dims{128, 128}, Dims{128}, Dims{128, 512}, Dims{512}, Dims{512, 128}, Dims{128}, Dims{128}, Dims{128}})
         all.push_back(randn(sizes, {.device = device, .seed = seed++}));
     return all;
   }
@@ -219,9 +220,7 @@ struct Layer {
 
 Tensor layer_of(const Tensor& x, const Layer& layer) {
   const Tensor qkv = linalg::linear(nn::layer_norm(x, layer.norm_weight, layer.norm_bias).y, layer.qkv);
-  auto heads = [&](std::int64_t part) {
-    return qkv.slice(1, part * kWidth, (part + 1) * kWidth).reshape({kTime, kHeads, kWidth / kHeads}).transpose(0, 1);
-  };
+  auto heads = [&](std::int64_t part) { return qkv.slice(1, part * kWidth, (part + 1) * kWidth).reshape({kTime, kHeads, kWidth / kHeads}).transpose(0, 1); };
   const Tensor mixed = attention::sdpa(heads(0), heads(1), heads(2), {.causal = attention::Causal::upper_left}).out;
   const Tensor y = add(x, linalg::linear(mixed.transpose(0, 1).reshape({kTime, kWidth}), layer.out));
   const Tensor hidden = gelu(linalg::linear(nn::layer_norm(y, layer.mlp_weight, layer.mlp_bias).y, layer.up));

@@ -834,7 +834,13 @@ class Fuser {
       return leader.is_product() ? emission().tensor(o.view, group.space, leader.space, leader.meaning->sizes) : emission().tensor(o.view, group.space);
     };
     std::vector<Tensor> operands;
-    FusedStep step{.work = {}, .nodes = group.nodes, .form = leader.is_product() ? "product" : group.rows.empty() ? "pointwise" : "rows", .unrounded = built->unrounded, .addresses = {}};
+    FusedStep step{.work = {},
+                   .nodes = group.nodes,
+                   .form = leader.is_product()  ? "product"
+                           : group.rows.empty() ? "pointwise"
+                                                : "rows",
+                   .unrounded = built->unrounded,
+                   .addresses = {}};
     try {
       for (const Operand& o : built->elements) elements.push_back(tensor_of(o));
       for (const Operand& o : built->results) results.push_back(emission().result(o.view, group.space, gone));

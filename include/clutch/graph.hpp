@@ -37,9 +37,9 @@ enum class CaptureMode : std::uint8_t {
 struct GraphOptions {
   bool keep_graph = false;   ///< capture_end() does not instantiate; instantiate() or the first replay() does
   std::string backend = {};  ///< "auto", "host", "native", "fused" or a registered one; empty: CLUTCH_GRAPH
-  /// Leaves values unrounded that nodes of a fused launch pass to one another in f16, bf16 and narrower floating dtypes,
-  /// so that results need not have the bits of eager calls. Tensors that a launch stores are rounded as ever. For the
-  /// backend "fused" alone.
+  /// Leaves values unrounded that nodes of a fused launch pass to one another in f16, bf16 and narrower floating
+  /// dtypes, so that results need not have the bits of eager calls. Tensors that a launch stores are rounded as ever.
+  /// For the backend "fused" alone.
   bool relaxed_rounding = false;
 };
 

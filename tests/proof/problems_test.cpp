@@ -21,7 +21,8 @@ constexpr bool kSanitized = false;
 #endif
 
 /// Problems that are tried on a device: all on the first one; by day one of each op on the others and on plugins' devices, under sanitizers and where groups
-/// have at most 64 items one of each entry, and on simulators, where a problem takes seconds, one of each of a fifth of the entries, of the next fifth the next day.
+/// have at most 64 items one of each entry, and on simulators, where a problem takes seconds, one of each of a fifth of the entries, of the next fifth the next
+/// day.
 class Choice {
  public:
   explicit Choice(const Device& device)
@@ -56,10 +57,10 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
   CLUTCH_EACH_DEVICE(device) {
     Choice choice(device);
     // At first use; self_test_dot by clutch-probe, whose process may die of it, self_test_matrix and self_test_exchange where a call allows matrix instructions
-    // (tests Matrix.*, FlexMatrix.*), self_test_matrix_speed when clutch-bench measures their limit (tests MatrixRoofs.*). Control flow has no op of its own: its
-    // kernels, and tables of small launches, run in graphs and branches (tests Control.*, Tables.*).
-    std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed",
-                              "control_choose", "control_begin", "control_next", "tiny_table"};
+    // (tests Matrix.*, FlexMatrix.*), self_test_matrix_speed when clutch-bench measures their limit (tests MatrixRoofs.*). Control flow has no op of its own:
+    // its kernels, and tables of small launches, run in graphs and branches (tests Control.*, Tables.*).
+    std::set<std::string> ran{"self_test_rounding",     "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange",
+                              "self_test_matrix_speed", "control_choose", "control_begin", "control_next",     "tiny_table"};
     ASSERT_NO_THROW(detail::tested_traits(*device.record()));
     for (const NamedProblem& p : all_problems()) {
       if (!choice.takes(p)) continue;

@@ -219,7 +219,8 @@ TEST(GpuPlans, ControlFlowAndTablesLaunchWhatTheirKernelsTake) {
   const StreamGuard guard(stream);
   const Tensor flag = Calls::make({1}, DType::i32), x = Calls::make({40, 25}, DType::f32);
   auto calls = [&] {
-    const std::vector<Tensor> taken = cond(flag, [&] { return std::vector{add(x, 1)}; }, [&] { return std::vector{mul(x, 2)}; });
+    const std::vector<Tensor> taken = cond(
+        flag, [&] { return std::vector{add(x, 1)}; }, [&] { return std::vector{mul(x, 2)}; });
     while_loop([&](std::span<const Tensor> state) { return lt(state[0], 3); }, [&](std::span<const Tensor> state) { return std::vector{add(state[0], 1)}; },
                std::array{flag}, {.max_iterations = 4});
     exp(taken[0].mT().contiguous().select(0, 1));
@@ -243,8 +244,8 @@ TEST(GpuPlans, ControlFlowAndTablesLaunchWhatTheirKernelsTake) {
 /// Results are not looked at: the stub's kernels give none.
 TEST(GpuPlans, ProblemsOfEveryEntryLaunchWhatTheirKernelsTake) {
   const DeviceTraits& traits = gpu().traits();
-  std::set<std::string> ran{"self_test_rounding", "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange", "self_test_matrix_speed",
-                            "control_choose", "control_begin", "control_next", "tiny_table"};
+  std::set<std::string> ran{"self_test_rounding",     "self_test_args", "self_test_dot", "self_test_matrix", "self_test_exchange",
+                            "self_test_matrix_speed", "control_choose", "control_begin", "control_next",     "tiny_table"};
   for (const NamedProblem& p : all_problems()) {
     if (p.problem->needs_fp64 && !traits.fp64) {
       ran.insert(std::string(p.problem->entry));
