@@ -540,6 +540,11 @@ cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, std::size_t s
   if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
   if (stub::Plans::instance().wanted()) {
     kernel->said[index] = say_argument(size, value);
+    // Drivers take no buffer for a pointer: that of a node whose temporary has no place yet.
+    constexpr cl_mem kNone = nullptr;
+    if (!kernel->types.empty() && kernel->types[index].find('*') != std::string::npos && size == sizeof kNone && value &&
+        std::memcmp(value, &kNone, sizeof kNone) == 0)
+      kernel->said[index] = "m";
     if (!kernel->types.empty())
       if (const cl_int wrong = check_argument(kernel->types[index], kernel->said[index]); wrong != CL_SUCCESS) return wrong;
   }
@@ -592,16 +597,25 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
   if (stub::Plans::instance().wanted())
     if (const cl_int wrong = plan_launch(*kernel, dimensions, global, local); wrong != CL_SUCCESS) return wrong;
   std::function<void()> work;
+  // With a predicate kernels have two arguments more in front.
+  const std::size_t plain = kernel->name == "fill_contiguous" ? 4 : 6, first = kernel->arguments.size() > plain ? 2 : 0;
   if (kernel->name == "fill_contiguous") {
-    auto pattern = argument<std::array<std::uint8_t, 16>>(*kernel, 3);
-    work = [m = held(argument<cl_mem>(*kernel, 0)), offset = argument<cl_ulong>(*kernel, 1), bytes = argument<cl_ulong>(*kernel, 2), pattern] {
+    auto pattern = argument<std::array<std::uint8_t, 16>>(*kernel, first + 3);
+    work = [m = held(argument<cl_mem>(*kernel, first)), offset = argument<cl_ulong>(*kernel, first + 1), bytes = argument<cl_ulong>(*kernel, first + 2),
+            pattern] {
       for (std::size_t i = 0; i < bytes; ++i) m->bytes[offset + i] = pattern[i % 16];
     };
   } else if (kernel->name == "copy_bytes") {
-    work = [to = held(argument<cl_mem>(*kernel, 0)), to_offset = argument<cl_ulong>(*kernel, 1), from = held(argument<cl_mem>(*kernel, 2)),
-            from_offset = argument<cl_ulong>(*kernel, 3),
-            bytes = argument<cl_ulong>(*kernel, 4)] { std::memmove(to->bytes.data() + to_offset, from->bytes.data() + from_offset, bytes); };
+    work = [to = held(argument<cl_mem>(*kernel, first)), to_offset = argument<cl_ulong>(*kernel, first + 1),
+            from = held(argument<cl_mem>(*kernel, first + 2)), from_offset = argument<cl_ulong>(*kernel, first + 3),
+            bytes = argument<cl_ulong>(*kernel, first + 4)] { std::memmove(to->bytes.data() + to_offset, from->bytes.data() + from_offset, bytes); };
   }
+  if (work && first > 0)
+    work = [work = std::move(work), predicate = held(argument<cl_mem>(*kernel, 0)), offset = argument<cl_ulong>(*kernel, 1)] {
+      std::uint32_t taken = 0;
+      std::memcpy(&taken, predicate->bytes.data() + offset, sizeof taken);
+      if (taken != 0) work();
+    };
   return enqueue(queue, std::move(work), waits, wait_list, event);
 }
 
