@@ -598,7 +598,7 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
     if (const cl_int wrong = plan_launch(*kernel, dimensions, global, local); wrong != CL_SUCCESS) return wrong;
   std::function<void()> work;
   // With a predicate kernels have two arguments more in front.
-  const std::size_t plain = kernel->name == "fill_contiguous" ? 4 : 6, first = kernel->arguments.size() > plain ? 2 : 0;
+  const std::size_t plain = kernel->name == "fill_contiguous" ? 5 : 6, first = kernel->arguments.size() > plain ? 2 : 0;
   if (kernel->name == "fill_contiguous") {
     auto pattern = argument<std::array<std::uint8_t, 16>>(*kernel, first + 3);
     work = [m = held(argument<cl_mem>(*kernel, first)), offset = argument<cl_ulong>(*kernel, first + 1), bytes = argument<cl_ulong>(*kernel, first + 2),
