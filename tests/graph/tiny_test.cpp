@@ -273,7 +273,8 @@ TEST(Tables, OtherTensorsAndNumbersTakeTheirPlaces) {
     std::string number;
     const std::vector<int> muls = graph.find("mul_");
     ASSERT_EQ(muls.size(), 1u);
-    for (const GraphArgument& a : graph.nodes()[static_cast<std::size_t>(muls[0])].arguments)
+    const std::vector<GraphNode> nodes = graph.nodes();
+    for (const GraphArgument& a : nodes[static_cast<std::size_t>(muls[0])].arguments)
       if (a.kind == Argument::Kind::value && a.name.starts_with("p")) number = a.name;
     ASSERT_FALSE(number.empty());
     std::vector<float> want = x.to_host<float>(stream);
