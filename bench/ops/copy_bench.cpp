@@ -73,7 +73,7 @@ void add(Rows& rows, std::string_view op, DType shown, DType from, DType to, boo
 Work permuted_of(const Device& device, const RandomShape& shape) {
   const DType dtype = dtype_named(shape.word("dtype"));
   const Dims sizes{shape.number("a"), shape.number("b"), shape.number("c")};
-  const std::string order = shape.word("order");   // of the source's dimensions in memory, the outermost first
+  const std::string& order = shape.word("order");  // of the source's dimensions in memory, the outermost first
   const std::int64_t step = shape.number("step");  // of its innermost one
   Dims strides{0, 0, 0};
   std::int64_t count = step;
@@ -121,19 +121,20 @@ Work permuted_of(const Device& device, const RandomShape& shape) {
 }  // namespace
 
 void sweep_copy(SweptOps& ops) {
-  ops.push_back({.name = "copy",
-                 .parameters = {{.name = "dtype", .words = {"f32", "f64", "f16", "i8"}},
-                                {.name = "a", .most = 100000, .often_least = 0.2},
-                                {.name = "b", .most = 100000},
-                                {.name = "c", .most = 100000},
-                                {.name = "order", .words = {"012", "021", "102", "120", "201", "210"}},
-                                {.name = "step", .most = 4, .often_least = 0.7}},
-                 .load =
-                     [](const RandomShape& s) {
-                       const double n = static_cast<double>(s.number("a") * s.number("b")) * static_cast<double>(s.number("c"));
-                       return Load{bits(dtype_named(s.word("dtype"))) / 8 * n * (4 + 4 * static_cast<double>(s.number("step"))), 200 * n};
-                     },
-                 .prepare = permuted_of});
+  ops.push_back(
+      {.name = "copy",
+       .parameters = {{.name = "dtype", .words = {"f32", "f64", "f16", "i8"}},
+                      {.name = "a", .most = 100000, .often_least = 0.2},
+                      {.name = "b", .most = 100000},
+                      {.name = "c", .most = 100000},
+                      {.name = "order", .words = {"012", "021", "102", "120", "201", "210"}},
+                      {.name = "step", .most = 4, .often_least = 0.7}},
+       .load =
+           [](const RandomShape& s) {
+             const double n = static_cast<double>(s.number("a") * s.number("b")) * static_cast<double>(s.number("c"));
+             return Load{static_cast<double>(bytes_for(dtype_named(s.word("dtype")), 1)) * n * (4 + 4 * static_cast<double>(s.number("step"))), 200 * n};
+           },
+       .prepare = permuted_of});
 }
 
 void register_copy(Rows& rows) {

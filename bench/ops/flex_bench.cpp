@@ -340,7 +340,7 @@ Work random_of(const Device& device, const RandomShape& shape) {
   const DType dtype = dtype_named(shape.word("dtype"));
   const std::int64_t batch = shape.number("batch"), heads = shape.number("heads"), group = shape.number("group"), l = shape.number("q"), d = shape.number("d");
   const std::int64_t kv_len = shape.number("kv") == 0 ? l : shape.number("kv");
-  const std::string mask = shape.word("mask");
+  const std::string& mask = shape.word("mask");
   constexpr std::int64_t kWindow = 256;
   const Dims queries{batch, heads * group, l, d}, keys{batch, heads, kv_len, d};
   Tensor q = numbers(queries, dtype, device, 1), k = numbers(keys, dtype, device, 2), v = numbers(keys, dtype, device, 3);

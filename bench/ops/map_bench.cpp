@@ -147,7 +147,7 @@ std::array<std::int64_t, 2> strides_of(std::string_view layout, std::int64_t row
 Work strided_of(const Device& device, const RandomShape& shape) {
   const DType dtype = dtype_named(shape.word("dtype")), traced = dtype == DType::f64 ? DType::f64 : DType::f32;
   const std::int64_t rows = shape.number("rows"), columns = shape.number("columns");
-  const std::string name = shape.word("op");
+  const std::string& name = shape.word("op");
   const std::vector<Named> all = named_ops();
   const Named& op = *std::find_if(all.begin(), all.end(), [&](const Named& x) { return x.name == name; });
   struct Given {

@@ -117,7 +117,7 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
 Work random_of(const Device& device, const RandomShape& shape) {
   const DType dtype = dtype_named(shape.word("dtype"));
   const std::int64_t a = shape.number("a"), b = shape.number("b"), c = shape.number("c");
-  const std::string op = shape.word("op"), layout = shape.word("layout"), dims_text = shape.word("dims");
+  const std::string &op = shape.word("op"), &layout = shape.word("layout"), &dims_text = shape.word("dims");
   std::vector<int> dims;
   Dims gone;
   int bits_gone = 0;

@@ -36,7 +36,8 @@ void map_of(float* out, const float* a, const std::array<long, 2>& sa, const flo
   for (long i = 0; i < rows; ++i) {
     float* to = out + i * columns;
     const float *x = a + i * sa[0], *y = b + i * sb[0];
-    if (sa[1] == 1 && sb[1] == 1) {
+    // Each a loop of its own, which compilers make vectors of.
+    if (sa[1] == 1 && sb[1] == 1) {  // NOLINT(bugprone-branch-clone)
 #pragma omp simd
       for (long j = 0; j < columns; ++j) to[j] = f(x[j], y[j]);
     } else if (sa[1] == 1 && sb[1] == 0) {

@@ -197,7 +197,7 @@ class Tables {
     if (m.product) return refuse("it multiplies matrices");
     if (m.rows) return as_rows(work, m, std::move(s), why);
     const ExprBody& body = *m.function.body();
-    const auto tensors = static_cast<std::size_t>(m.elements + m.inputs), first = static_cast<std::size_t>(s.first);
+    const auto tensors = static_cast<std::size_t>(m.elements) + static_cast<std::size_t>(m.inputs), first = static_cast<std::size_t>(s.first);
     if (!body.buffers.empty() || work.uses.size() != first + tensors) return refuse("its function reads captured tensors");
     if (std::any_of(body.steps.begin(), body.steps.end(), [](const ExprStep& step) { return step.op == ExprOp::position; }))
       return refuse("its function reads the positions of elements");
@@ -284,7 +284,8 @@ class Tables {
     // Items would keep all sums of a row in memory of their own.
     if (tuning_.local > 1) return refuse("it reduces, and groups have several items");
     const RowsMeaning& rows = *m.rows;
-    const auto tensors = static_cast<std::size_t>(m.elements + m.results + m.inputs), first = static_cast<std::size_t>(s.first);
+    const auto tensors = static_cast<std::size_t>(m.elements) + static_cast<std::size_t>(m.results) + static_cast<std::size_t>(m.inputs),
+               first = static_cast<std::size_t>(s.first);
     if (work.uses.size() != first + tensors || tensors > kMostTensors) return refuse(fmt::format("it has more than {} tensors", kMostTensors));
     if (!rows.results.empty() && reads_inputs(rows.results, m.inputs)) return refuse("its results read elements");
     Function f{.function = {}, .rows = m.rows, .outputs = {}, .inputs = {}, .elements = static_cast<std::size_t>(m.elements)};

@@ -606,8 +606,8 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
       for (std::size_t i = 0; i < bytes; ++i) m->bytes[offset + i] = pattern[i % 16];
     };
   } else if (kernel->name == "copy_bytes") {
-    work = [to = held(argument<cl_mem>(*kernel, first)), to_offset = argument<cl_ulong>(*kernel, first + 1),
-            from = held(argument<cl_mem>(*kernel, first + 2)), from_offset = argument<cl_ulong>(*kernel, first + 3),
+    work = [to = held(argument<cl_mem>(*kernel, first)), to_offset = argument<cl_ulong>(*kernel, first + 1), from = held(argument<cl_mem>(*kernel, first + 2)),
+            from_offset = argument<cl_ulong>(*kernel, first + 3),
             bytes = argument<cl_ulong>(*kernel, first + 4)] { std::memmove(to->bytes.data() + to_offset, from->bytes.data() + from_offset, bytes); };
   }
   if (work && first > 0)
