@@ -142,7 +142,7 @@ def test_a_graphed_module_has_eager_bits(native, backend):
     net = layers()
     graphed = torch.clutch.make_graphed_callables(net, (torch.randn(16, 8, device="clutch"),), backend=backend)
     assert graphed is net
-    assert all((g.report()["groups"] > 0) == (backend == "fused") for g in net.graphs)
+    assert backend != "fused" or all(g.report()["groups"] > 0 for g in net.graphs)
     got, others = trained_by(graphed, net)
     assert got == wanted and len(set(got)) == len(got)
     assert all(torch.equal(a, b) for a, b in zip(others, parameters))

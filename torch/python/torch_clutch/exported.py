@@ -34,6 +34,7 @@ def save_exported(program, path, args=None, kwargs=None, *, device="clutch", bac
     stream = torch.Stream(device)
     with torch.no_grad():
         state = {name: t.detach().clone() for name, t in module.named_buffers()}
+        torch.accelerator.synchronize(device)  # inputs and copies are there before the other stream reads and changes
         with stream:
             module(*args, **kwargs)  # builds kernels
         torch.accelerator.synchronize(device)
