@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/bench.hpp"
+#include "harness/filter.hpp"
 #include "harness/json_input.hpp"
 #include "harness/sweep.hpp"
 #include "peers/blas.hpp"
@@ -38,12 +39,7 @@ std::vector<Row> choose(const Rows& all, const Options& o) {
       if (in_set(row)) chosen.push_back(row);
     return chosen;
   }
-  std::regex pattern;
-  try {
-    pattern = std::regex(o.filter);
-  } catch (const std::regex_error& e) {
-    throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' is no regular expression: {}", o.filter, e.what()));
-  }
+  const std::regex pattern = filter_pattern(o.filter);
   std::vector<Row> others;
   for (const Row& row : all)
     if (std::regex_search(row.name, pattern)) (in_set(row) ? chosen : others).push_back(row);

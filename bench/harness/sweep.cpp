@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/sweep.hpp"
+#include "harness/filter.hpp"
 #include "harness/json_input.hpp"
 
 #include <fmt/chrono.h>
@@ -53,12 +54,7 @@ std::vector<Chosen> given_shapes(const SweptOps& ops, const SweepOptions& o) {
 }
 
 std::vector<Chosen> random_shapes(const SweptOps& ops, const SweepOptions& o) {
-  std::regex pattern;
-  try {
-    pattern = std::regex(o.filter);
-  } catch (const std::regex_error& e) {
-    throw Error(ErrorCode::invalid_argument, "clutch-bench", fmt::format("--filter '{}' is no regular expression: {}", o.filter, e.what()));
-  }
+  const std::regex pattern = filter_pattern(o.filter);
   std::vector<Chosen> chosen;
   for (const SweptOp& op : ops) {
     ShapeSource source(op.name, op.parameters, o.seed);

@@ -201,13 +201,7 @@ FusedBackend* fused_of(GraphImpl& backend) noexcept {
 
 bool is_own_backend(std::string_view name) noexcept { return std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end(); }
 
-void check_rounding(std::string_view backend, bool relaxed) {
-  if (relaxed && backend != "fused")
-    throw Error(ErrorCode::invalid_argument, "Graph", fmt::format("relaxed_rounding must be false but for the backend 'fused', got true for '{}'", backend));
-}
-
 std::unique_ptr<GraphImpl> make_backend(std::string_view name, bool relaxed_rounding) {
-  check_rounding(name, relaxed_rounding);
   if (name == "host") return std::make_unique<HostBackend>();
   if (name == "native") return std::make_unique<NativeBackend>();
   if (name == "fused") return std::make_unique<FusedBackend>(true, relaxed_rounding);

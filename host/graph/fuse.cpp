@@ -138,23 +138,6 @@ bool has_positions_but_places(const ExprFunction& f) {
   return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index != kPlace; });
 }
 
-/// Strides of a use over the sizes that it broadcasts to. A result may be without the dimensions that are gone.
-std::vector<std::int64_t> strides_over(const GraphUse& use, const Meaning& m, bool result) {
-  const int rank = m.sizes.rank();
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(rank), 0);
-  const bool keeps = !result || use.sizes.rank() == rank;
-  int from = use.sizes.rank() - 1;
-  for (int d = rank - 1; d >= 0 && from >= 0; --d) {
-    if (result && m.gone[static_cast<std::size_t>(d)]) {
-      from -= keeps;
-      continue;
-    }
-    if (use.sizes[from] != 1) strides[static_cast<std::size_t>(d)] = use.strides[from];
-    --from;
-  }
-  return strides;
-}
-
 /// The node as a part of a fused launch; nullopt, with a reason, if it is none.
 std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& why) {
   if (node.kind != GraphNodeKind::kernel) {
@@ -911,6 +894,22 @@ class Fuser {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> strides_over(const GraphUse& use, const Meaning& m, bool result) {
+  const int rank = m.sizes.rank();
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(rank), 0);
+  const bool keeps = !result || use.sizes.rank() == rank;
+  int from = use.sizes.rank() - 1;
+  for (int d = rank - 1; d >= 0 && from >= 0; --d) {
+    if (result && m.gone[static_cast<std::size_t>(d)]) {
+      from -= keeps;
+      continue;
+    }
+    if (use.sizes[from] != 1) strides[static_cast<std::size_t>(d)] = use.strides[from];
+    --from;
+  }
+  return strides;
+}
 
 FusedProgram fuse(const GraphState& state, const FuseOptions& options) { return Fuser(state, options).run(); }
 

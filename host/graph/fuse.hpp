@@ -29,6 +29,9 @@ struct FusedStep {
   std::vector<std::pair<int, int>> addresses;  ///< for each use of `work` the node and its use that has the same address
 };
 
+/// Strides of a use over the sizes that it broadcasts to. A result may be without the dimensions that are gone.
+std::vector<std::int64_t> strides_over(const GraphUse& use, const Meaning& meaning, bool result);
+
 struct FuseOptions {
   bool if_any = false;         ///< gives no steps at all if nothing is fused
   bool products = true;        ///< into launches of products, whose programs take seconds to build

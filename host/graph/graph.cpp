@@ -48,6 +48,11 @@ void check_backend(std::string_view wanted) {
                 fmt::format("the backend must be a registered one, got '{}'; there are: {}", wanted, fmt::join(known, " ")));
 }
 
+void check_rounding(std::string_view backend, bool relaxed) {
+  if (relaxed && backend != "fused")
+    throw Error(ErrorCode::invalid_argument, "Graph", fmt::format("relaxed_rounding must be false but for the backend 'fused', got true for '{}'", backend));
+}
+
 std::shared_ptr<Capture> start(const Stream& stream, const CaptureOptions& options, bool dry, std::string_view op) {
   if (stream.empty()) throw Error(ErrorCode::invalid_argument, op, "the Stream must be a made one, got an empty one");
   StreamImpl& impl = *stream.impl();

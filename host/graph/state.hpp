@@ -202,8 +202,6 @@ std::vector<std::string> argument_names(const GraphWork& node);
 
 /// Makes a backend by name. Errors: invalid_argument, which lists the names.
 std::unique_ptr<GraphImpl> make_backend(std::string_view name, bool relaxed_rounding = false);
-/// Errors: invalid_argument if the backend does not take the option.
-void check_rounding(std::string_view backend, bool relaxed);
 bool is_own_backend(std::string_view name) noexcept;
 
 }}}  // namespace clutch::v0::detail

@@ -210,10 +210,8 @@ class Tables {
     for (std::size_t k = 0; k < tensors; ++k) {
       const GraphUse& use = work.uses[first + k];
       (k < static_cast<std::size_t>(m.elements) ? f.outputs : f.inputs).push_back(alike.value_or(use.dtype));
-      Dims spread = Dims::filled(m.sizes.rank(), 0);
-      const int lead = m.sizes.rank() - use.sizes.rank();
-      for (int d = 0; d < use.sizes.rank(); ++d)
-        if (use.sizes[d] != 1 && d + lead >= 0) spread[d + lead] = use.strides[d];
+      Dims spread;
+      for (std::int64_t of_one : strides_over(use, m, false)) spread.push_back(of_one);
       strides.push_back(spread);
     }
     std::int64_t rank = 0;
@@ -307,17 +305,9 @@ class Tables {
       const GraphUse& use = work.uses[first + k];
       const bool result = k >= f.elements && k < f.elements + static_cast<std::size_t>(m.results);
       (k < f.elements + static_cast<std::size_t>(m.results) ? f.outputs : f.inputs).push_back(use.dtype);
-      const bool keeps = !result || use.sizes.rank() == m.sizes.rank();
       if (use.bytes >= INT32_MAX) return refuse("its offsets need 64 bits");
-      int from = use.sizes.rank() - 1;
-      for (int d = m.sizes.rank() - 1; d >= 0 && from >= 0; --d) {
-        if (result && m.gone[static_cast<std::size_t>(d)]) {
-          from -= keeps;
-          continue;
-        }
-        if (use.sizes[from] != 1) strides[static_cast<std::size_t>(d)][k] = use.strides[from];
-        --from;
-      }
+      const std::vector<std::int64_t> own = strides_over(use, m, result);
+      for (std::size_t d = 0; d < own.size(); ++d) strides[d][k] = own[d];
     }
     Joined kept, along;
     for (int d = m.sizes.rank() - 1; d >= 0; --d) (m.gone[static_cast<std::size_t>(d)] ? along : kept).add(m.sizes[d], strides[static_cast<std::size_t>(d)]);

@@ -31,6 +31,18 @@ inline Counts counts_of(const Graph& graph) {
   return counts;
 }
 
+/// The node of the one call of `op`, and its param's name.
+inline std::pair<int, std::string> param_of(const Graph& graph, std::string_view op) {
+  const std::vector<int> calls = graph.find(op);
+  EXPECT_EQ(calls.size(), 1u);
+  if (calls.size() != 1) return {0, {}};
+  const std::vector<GraphNode> nodes = graph.nodes();
+  std::string name;
+  for (const GraphArgument& a : nodes[static_cast<std::size_t>(calls[0])].arguments)
+    if (a.kind == Argument::Kind::value && a.name.starts_with("p")) name = a.name;
+  return {calls[0], name};
+}
+
 /// Captures f(state) and compares two replays with two eager calls, which start from the same state.
 inline Counts expect_eager_bits(const Device& device, const Tensors& state, const std::function<Tensors(const Tensors&)>& f) {
   current_stream(device).synchronize();  // which made the state

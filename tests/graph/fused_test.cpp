@@ -286,15 +286,10 @@ TEST(Fused, OtherTensorsAndNumbersTakeTheirPlaces) {
     expect(p, q, r);
     EXPECT_EQ(graph.report().why.find("one by one"), std::string::npos) << graph.report().why;
     // A number of a node that is a part of a launch.
-    const std::vector<int> adds = graph.find("add_");
-    ASSERT_EQ(adds.size(), 1u);
-    std::string number;
-    const std::vector<GraphNode> nodes = graph.nodes();
-    for (const GraphArgument& a : nodes[static_cast<std::size_t>(adds[0])].arguments)
-      if (a.kind == Argument::Kind::value && a.name.starts_with("p")) number = a.name;
+    const auto [call, number] = param_of(graph, "add_");
     ASSERT_FALSE(number.empty());
     std::vector<float> want = x.to_host<float>(stream);
-    graph.update(adds[0], {value(5.0f, number.c_str())});
+    graph.update(call, {value(5.0f, number.c_str())});
     graph.replay(stream);
     for (float& v : want) v += 5;
     EXPECT_EQ(x.to_host<float>(stream), want);

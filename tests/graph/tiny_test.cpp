@@ -270,15 +270,10 @@ TEST(Tables, OtherTensorsAndNumbersTakeTheirPlaces) {
     expect(x, y, z);
     EXPECT_EQ(graph.report().why.find("one by one"), std::string::npos) << graph.report().why;
     // A number of a call that is in the table.
-    std::string number;
-    const std::vector<int> muls = graph.find("mul_");
-    ASSERT_EQ(muls.size(), 1u);
-    const std::vector<GraphNode> nodes = graph.nodes();
-    for (const GraphArgument& a : nodes[static_cast<std::size_t>(muls[0])].arguments)
-      if (a.kind == Argument::Kind::value && a.name.starts_with("p")) number = a.name;
+    const auto [call, number] = param_of(graph, "mul_");
     ASSERT_FALSE(number.empty());
     std::vector<float> want = x.to_host<float>(stream);
-    graph.update(muls[0], {value(7.0f, number.c_str())});
+    graph.update(call, {value(7.0f, number.c_str())});
     graph.replay(stream);
     for (std::size_t i = 0; i < 15; ++i) want[i] *= 7;
     EXPECT_EQ(x.to_host<float>(stream), want);
