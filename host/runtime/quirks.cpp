@@ -37,8 +37,9 @@ constexpr std::array kTable{
              "two threads that enqueue to and finish one queue may wait for a freed event's lock for ever; a stream per thread works",
              "measured on 3.1; reproducer: Hammer.TensorsOnSharedAndOwnStreams with the shared stream"},
     QuirkRow{kQuirkExitWhileBuilding, "exit_while_building", is_pocl,
-             "a process that ends while a launch is still being compiled may crash in LLVM, whose globals are gone: synchronize before main returns",
-             "seen on 3.1 by core dumps, one exit in 12 under load"},
+             "a process that ends while a launch is still being compiled may crash in LLVM, whose globals are gone: the end of the main thread waits up to 10 s"
+             " for the work",
+             "seen on 3.1 by core dumps, one exit in 12 under load; reproducer: Environment.AProcessEndsAfterTheWorkThatMainLeft without finish_at_exit()"},
     QuirkRow{kQuirkLoopsEndEarly, "loops_end_early", is_llvmpipe,
              "a work-item's loops end silently after 65535 iterations in all (kLoopLimit): items take little work each; the self-test decides",
              "measured on Mesa 22.3, where leaving a loop counts as one more; LP_MAX_TGSI_LOOP_ITERATIONS in its source"},

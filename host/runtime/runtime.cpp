@@ -3,11 +3,16 @@
 
 #include "runtime/pool.hpp"
 #include "runtime/profile_log.hpp"
+#include "runtime/quirks.hpp"
 #include "runtime/settings.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
 
 #ifndef CL_QUEUE_PRIORITY_KHR
 #define CL_QUEUE_PRIORITY_KHR 0x1096
@@ -24,6 +29,31 @@ Adopted& adopted() {
   static auto* all = new Adopted;
   return *all;
 }
+
+/// Waits for the work of devices that need it, at most 10 s, since it may wait for an event that nothing completes any more.
+void finish_at_exit() noexcept {
+  if (forked()) return;
+  try {
+    std::vector<ClEvent> marks;
+    each_runtime([&](Runtime& runtime) {
+      if ((claimed_traits(runtime.device()).quirks & kQuirkExitWhileBuilding) != 0) std::ranges::move(runtime.marks(), std::back_inserter(marks));
+    });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (const ClEvent& mark : marks)
+      while (!is_done(mark.get()) && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  } catch (const std::exception& e) {
+    log_line(LogLevel::warn, fmt::format("the process ends without waiting for its devices: {}", e.what()));
+  }
+}
+
+/// The main thread's ends before any global is destroyed, unlike what std::atexit() registers: drivers make globals as late as in their first compilation.
+struct AtExit {
+  ~AtExit() {
+    if (is_main_thread()) finish_at_exit();
+  }
+};
+thread_local AtExit t_at_exit;
+void wait_at_exit() { [[maybe_unused]] const AtExit* made = &t_at_exit; }
 }  // namespace
 
 Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted, std::vector<SubDevice> named)
@@ -32,7 +62,9 @@ Runtime::Runtime(const DeviceRecord& device, ClContext context, bool adopted, st
       adopted_(adopted),
       pool_(std::make_unique<Pool>(*this)),
       programs_(*this),
-      units_(device, std::move(named)) {}
+      units_(device, std::move(named)) {
+  wait_at_exit();
+}
 
 Runtime::~Runtime() { default_generator_.reset(); }  // before pool_, to which the generator's memory returns
 
@@ -59,6 +91,7 @@ std::shared_ptr<StreamImpl> Runtime::make_stream(StreamPriority priority, const 
 #pragma GCC diagnostic pop
   }
   check_cl(status, "Stream", "clCreateCommandQueue");
+  wait_at_exit();
   auto stream = std::make_shared<StreamImpl>(*this, ClQueue(raw), hint ? priority : StreamPriority::normal, false, partition);
   std::lock_guard lock(mutex_);
   add_stream(stream);
@@ -115,6 +148,18 @@ void Runtime::synchronize() {
   }
   std::lock_guard lock(mutex_);
   std::erase_if(ends_, [&](const auto& end) { return std::find(ends.begin(), ends.end(), end) != ends.end(); });
+}
+
+std::vector<ClEvent> Runtime::marks() {
+  std::vector<std::shared_ptr<StreamEnd>> ends;
+  {
+    std::lock_guard lock(mutex_);
+    ends = ends_;
+  }
+  std::vector<ClEvent> marks;
+  for (const auto& end : ends)
+    if (ClEvent mark = end->mark()) marks.push_back(std::move(mark));
+  return marks;
 }
 
 void Runtime::host_waited(const Clock& seen) {

@@ -62,6 +62,8 @@ class Runtime {
   /// The stream of a caller's queue: the same one for each call while that stream lives.
   std::shared_ptr<StreamImpl> wrap_queue(cl_command_queue queue);
   void synchronize();
+  /// One event for each stream with unfinished work, which completes when the work so far has ended.
+  std::vector<ClEvent> marks();
   /// Notes that the host has waited for the commands in `seen`, so that they are ordered before all later commands of any stream. Used by the race checker.
   void host_waited(const Clock& seen);
   /// The last ticket of a stream that the host has waited for.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the environment decides is decided once in a process, so each case is a child process.
+#include "runtime/quirks.hpp"
+#include "runtime/registry.hpp"
 #include "support/fixture.hpp"
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
+
+#include <unistd.h>
 
 namespace clutch::testing { namespace {
 
@@ -50,6 +55,18 @@ TEST(Environment, SelectorsCountAfterVisibility) {
 TEST(Environment, BadSettingsAreErrors) {
   EXPECT_NE(child("CLUTCH_DEVICES=0", "run").find("Error invalid_setting"), std::string::npos);
   EXPECT_NE(child("CLUTCH_CACHE=maybe", "run").find("on|off|read"), std::string::npos);
+}
+
+// The driver compiles in threads of its own, with globals that the end of a process destroys (quirk exit_while_building).
+TEST(Environment, AProcessEndsAfterTheWorkThatMainLeft) {
+  const std::filesystem::path empty = std::filesystem::temp_directory_path() / ("clutch_exit_" + std::to_string(::getpid()));
+  for (const Device& device : test_devices()) {
+    if ((detail::claimed_traits(*device.record()).quirks & detail::kQuirkExitWhileBuilding) == 0) continue;
+    const std::string of_device = "CLUTCH_DEVICE=" + std::to_string(device.index());
+    EXPECT_EQ(child(of_device, "leave"), "left\nended\n");
+    EXPECT_EQ(child(of_device + " CLUTCH_CACHE=off POCL_CACHE_DIR=" + empty.string(), "leave"), "left\nended\n") << "with all to compile";
+    std::filesystem::remove_all(empty);
+  }
 }
 
 TEST(Environment, RunsWithFreshAndTrustedSelfTests) {

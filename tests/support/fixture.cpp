@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <set>
 
@@ -53,12 +52,7 @@ class RepeatCommand : public ::testing::EmptyTestEventListener {
 
 }  // namespace
 
-namespace {
-std::atomic<bool> g_used_devices{false};
-}  // namespace
-
 const std::vector<Device>& test_devices() {
-  g_used_devices = true;
   static const std::vector<Device> all = select_devices(setting("CLUTCH_TEST_DEVICES"));
   return all;
 }
@@ -162,25 +156,12 @@ std::vector<std::uint8_t> Guarded::get() const {
   return result;
 }
 
-/// Some drivers crash at the end of a process whose last launches they still compile (quirk exit_while_building).
-void finish_devices() {
-  if (!g_used_devices) return;
-  for (const Device& device : test_devices()) {
-    try {
-      synchronize(device);
-    } catch (const Error&) {
-      // A test's own failed stream: it has been reported.
-    }
-  }
-}
-
 }  // namespace clutch::testing
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   ::testing::UnitTest::GetInstance()->listeners().Append(new clutch::testing::RepeatCommand);
   int failed = RUN_ALL_TESTS();
-  clutch::testing::finish_devices();
   for (const std::string& text : clutch::testing::lacking_messages()) {
     fmt::print("an Error's text must say what must be (\"must\") and what was given (\"got\"), got {}\n", text);
     failed = 1;

@@ -14,9 +14,6 @@
 
 namespace clutch::testing {
 
-/// Waits for everything on the devices that tests used; main() calls it last.
-void finish_devices();
-
 /// Devices that CLUTCH_TEST_DEVICES selects.
 const std::vector<Device>& test_devices();
 std::uint64_t seed();
