@@ -193,6 +193,11 @@ void register_rowwise(Rows& rows) {
                         .in_quick = std::string_view(op.name) == "softmax" && dtype == DType::f32 && shape.columns == 1024,
                         .prepare = [op, shape, dtype](const Device& device) { return work_of(device, op, dtype, shape.rows, shape.columns); }});
       }
+  for (bool log : {false, true})
+    rows.push_back({.name = fmt::format("{}softmax_columns/f32/1024x4096", log ? "log_" : ""),
+                    .bytes = 2.0 * 1024 * 4096 * 4,
+                    .in_default = !log,
+                    .prepare = [log](const Device& device) { return columns_of(device, log, DType::f32, 1024, 4096); }});
 }
 
 }  // namespace clutch::bench

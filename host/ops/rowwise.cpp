@@ -403,6 +403,23 @@ bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::s
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }
 
+/// True if neighbours in memory are of neighbouring rows, and the rows are many: launches of reduce and map read such columns by vectors, where copies in order
+/// read and write memory twice more.
+bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
+  if (c.m < 2 || c.n * c.m < kFewInColumns || !copies_pay(c.runtime->traits(), c.n * c.m)) return false;
+  int last = c.sizes.rank() - 1;
+  while (last > 0 && c.sizes[last] == 1) --last;
+  if (c.gone[static_cast<std::size_t>(last)] || c.sizes[last] < kFewColumns) return false;
+  auto in_columns = [&](const Tensor& t, bool may_repeat) {
+    const Dims strides = broadcast_strides(t, c.sizes);
+    const std::optional<std::int64_t> along = inner_stride(strides, c);
+    return along && (may_repeat ? strides[last] == 0 || strides[last] == 1 : strides[last] == 1 && *along > 1);
+  };
+  for (std::size_t k = 0; k < static_cast<std::size_t>(f.element_count()); ++k)
+    if (!in_columns(outputs[k], false)) return false;
+  return in_columns(inputs[0], false) && std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return in_columns(t, true); });
+}
+
 /// A function of a row in terms of those tensors (inputs, then totals) that it uses.
 struct Narrowed {
   ExprFunction function;
@@ -465,7 +482,7 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
   bool forced = options.implementation == kComposed;
-  if (forced || (options.implementation.empty() && few_long_rows(outputs, f, given, c))) {
+  if (forced || (options.implementation.empty() && (few_long_rows(outputs, f, given, c) || lie_in_columns(outputs, f, given, c)))) {
     if (run_composed(outputs, f, given, c, stream)) return;
     if (forced || (c.runtime->traits().quirks & kQuirkLoopsEndEarly))
       refuse(ErrorCode::not_supported,
