@@ -63,6 +63,12 @@ static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_
   CLUTCH_AFTER(LOAD_TOTAL, CLUTCH_NO_POSITION, STORE_TOTAL)
 }
 #define STORE_RESULT(offset, block, blocks, number, result) store_result(b0, offset, result CLUTCH_AFTER_NAMES)
+// A whole vector of results that lie side by side.
+#if CLUTCH_OP != CLUTCH_REDUCE_ANY && CLUTCH_OP != CLUTCH_REDUCE_ALL
+#define STORE_TOTALS(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(b0, offset, x);
+static inline void store_results(__global uchar* b0, IDX offset, V total CLUTCH_AFTER_PARAMS) { CLUTCH_AFTER(LOAD_TOTAL, CLUTCH_NO_POSITION, STORE_TOTALS) }
+#define STORE_RESULTS(offset, results) store_results(b0, offset, results CLUTCH_AFTER_NAMES)
+#endif
 #else
 #define STORE_RESULT(offset, block, blocks, number, result) ((__global A*)b0)[reduce_partial(number, blocks, block)] = (result)
 #endif
@@ -330,30 +336,49 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
     IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS], begin = (IDX)(block * REDUCE_BLOCK), end = (IDX)min((block + 1) * REDUCE_BLOCK, m);
     add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
+    // Partials without an element are left out: as neutral ones they change nothing.
+    const int length = (int)(end - begin);
+    int used = length > 2 * CLUTCH_CHAIN ? CLUTCH_PARTIALS : length > CLUTCH_CHAIN ? CLUTCH_PARTIALS / 2 : 16;
+    while (used > 1 && used / 2 >= length) used /= 2;
     V acc[CLUTCH_PARTIALS][CLUTCH_ABREAST];
-    for (int k = 0; k < CLUTCH_PARTIALS; ++k)
+    for (int k = 0; k < used; ++k)
       for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k] + begin * step[k];
+    // Elements that fill up the last vector of a row are of later rows, up to those without so many behind them.
+    const int missing = (WIDTH - width % WIDTH) % WIDTH;
+    IDX filled = end;
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) {
+      row[k] = offset[k] + begin * step[k];
+      if (across[k] && missing) filled = step[k] > 0 ? min(filled, end - (missing + step[k] - 1) / step[k]) : begin;
+    }
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CLUTCH_CHAIN * 16 + (int)(j - begin) % 16;
 #pragma unroll 4
-      for (int v = 0; v < whole; ++v) {
+      for (int v = 0; v < whole + (missing > 0 && j < filled); ++v) {
         V value;
         CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, CLUTCH_SET_VALUE)
         acc[p][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
       }
-      if (whole * WIDTH < width) {
+      if (missing > 0 && j >= filled) {
         V value = columns_tail(row, across, whole * WIDTH, width - whole * WIDTH CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
         acc[p][whole] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
       }
       for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] += step[k];
     }
-    for (int h = CLUTCH_PARTIALS / 2; h > 0; h /= 2)
+    for (int h = used / 2; h > 0; h /= 2)
       for (int k = 0; k < h; ++k)
         for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k][v], acc[k + h][v]);
+    int l = 0;
+#ifdef STORE_RESULTS
+    for (int v = 0; v < whole && across[0] == 1; ++v, l += WIDTH) {
+#if CLUTCH_FOLDS_APART
+      acc[0][v] = acc[0][v] != acc[0][v] ? (V)CLUTCH_A_NAN : acc[0][v];
+#endif
+      STORE_RESULTS(offset[0] + l, acc[0][v]);
+    }
+#endif
     A results[PANEL];
-    for (int v = 0; v < CLUTCH_ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
-    for (int l = 0; l < width; ++l) {
+    for (int v = l / WIDTH; v < CLUTCH_ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
+    for (; l < width; ++l) {
 #if CLUTCH_FOLDS_APART
       if (results[l] != results[l]) results[l] = CLUTCH_A_NAN;
 #endif

@@ -221,14 +221,17 @@ void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
   w.reduced_rank = n;
 }
 
-void classify(Walks& w) {
-  bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= 8;
+/// Columns side by side from which their entries are chosen. A core reads them by one vector, a group's items by one each.
+std::int64_t least_columns(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 4 : 8; }
+
+void classify(Walks& w, std::int64_t least_columns) {
+  bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= least_columns;
   for (std::size_t k = 1; k <= w.operands; ++k) {
     rows = rows && (w.reduced[16 * k] == 0 || w.reduced[16 * k] == 1);
     columns = columns && (w.kept[16 * k] == 0 || w.kept[16 * k] == 1);
   }
   // Rows of one element are also columns of one element. As columns they are read by vectors.
-  if (columns && w.reduced_size[0] == 1) rows = false;
+  if (columns && w.reduced_size[0] == 1 && w.kept_size[0] >= 8) rows = false;
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
 
@@ -260,7 +263,7 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
     w.wide_index = w.wide_index || last >= INT32_MAX;
   }
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
-  classify(w);
+  classify(w, least_columns(r.runtime->traits()));
   return w;
 }
 
@@ -406,7 +409,7 @@ std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<co
 /// True if contiguous inputs are columns, where the given ones are several strides of neighbouring columns: these would be read a column at a time, in pieces
 /// of a cache line.
 bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
-  if (w.layout != ReduceLayout::strided || w.kept_size[0] < 8 || !copies_pay(r.runtime->traits(), r.n * r.m)) return false;
+  if (w.layout != ReduceLayout::strided || w.kept_size[0] < least_columns(r.runtime->traits()) || !copies_pay(r.runtime->traits(), r.n * r.m)) return false;
   for (std::size_t k = 1; k <= inputs; ++k)
     if (w.kept[16 * k] != 0 && w.kept[16 * k] != 1) return false;
   // The reduced dimensions must be neighbours.

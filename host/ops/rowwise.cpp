@@ -406,7 +406,7 @@ bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::s
 /// True if neighbours in memory are of neighbouring rows, and the rows are many: launches of reduce and map read such columns by vectors, where copies in order
 /// read and write memory twice more.
 bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
-  if (c.m < 2 || c.n * c.m < kFewInColumns || !copies_pay(c.runtime->traits(), c.n * c.m)) return false;
+  if (c.m < 2 || !copies_pay(c.runtime->traits(), c.n * c.m)) return false;
   int last = c.sizes.rank() - 1;
   while (last > 0 && c.sizes[last] == 1) --last;
   if (c.gone[static_cast<std::size_t>(last)] || c.sizes[last] < kFewColumns) return false;

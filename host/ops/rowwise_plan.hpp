@@ -16,8 +16,8 @@ inline constexpr int kMaxRowwiseOperands = 12;
 static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 /// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
-/// The same for rows that are columns in memory: of at least so many columns side by side, and elements in all.
-inline constexpr std::int64_t kFewColumns = 64, kFewInColumns = 8192;
+/// Rows that are columns in memory are computed so, too, if at least so many lie side by side.
+inline constexpr std::int64_t kFewColumns = 64;
 inline constexpr std::string_view kComposed = "rowwise_composed";
 /// No operand is held.
 inline constexpr std::uint8_t kNoneHeld = 255;

@@ -123,6 +123,8 @@ struct ReduceCase {
       all.push_back(problem(name(dtype), "reduce_columns", Reduce::sum, dtype, {71, 21}, {25, 1}, {0}, seed + 1));
       all.push_back(problem(name(dtype), "reduce_strided", Reduce::sum, dtype, {5, 13, 7}, {2, 80, 10}, {0, 2}, seed + 2));
     }
+    for (const Dims& few : {Dims{3, 40}, Dims{1, 33}, Dims{600, 16}})
+      all.push_back(problem("few partials", "reduce_columns", few[0] == 1 ? Reduce::amin : Reduce::sum, DType::f32, few, {}, {0}, seed + 9));
     all.push_back(problem("two blocks", "reduce_rows", Reduce::sum, DType::f32, {2, 2500}, {}, {1}, seed + 3));
     all.push_back(problem("two blocks", "reduce_columns", Reduce::amax, DType::f32, {2100, 9}, {}, {0}, seed + 4));
     all.back().is_helper = true;  // the blocks are then reduced as rows
@@ -157,7 +159,11 @@ struct ReduceCase {
       {"reduce_column_groups", Edit::stride, "offset[k] + j * step[k])\n", "offset[k] + j / 2 * step[k])\n"},
       {"reduce_column_groups", Edit::offset, "result = outer * columns + column;", "result = outer * width + column;"},
       {"reduce_column_groups", Edit::arithmetic, "parts[p * width + c], parts[(p + below) * width + c])", "parts[p * width + c], parts[p * width + c])"},
-      {"reduce_columns", Edit::tail, "for (int l = 0; l < width; ++l)", "for (int l = 0; l + 1 < width; ++l)"},
+      {"reduce_columns", Edit::tail, "for (; l < width; ++l)", "for (; l + 1 < width; ++l)"},
+      {"reduce_columns", Edit::offset, "STORE_RESULTS(offset[0] + l", "STORE_RESULTS(offset[0] + l + 1"},
+      {"reduce_columns", Edit::tail, "j >= filled", "j > filled"},
+      {"reduce_columns", Edit::tail, "used / 2 >= length", "used >= length"},
+      {"reduce_columns", Edit::tail, "CLUTCH_PARTIALS / 2 : 16", "16 : 16"},
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},
       {"reduce_columns", Edit::arithmetic, "acc[k][v], acc[k + h][v])", "acc[k][v], acc[k][v])"},
