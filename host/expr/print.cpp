@@ -318,7 +318,7 @@ std::vector<bool> used_steps(const ExprBody& body, int known_step) {
 
 int sides_of(const ExprFunction& function, int known_step) {
   // Shorter functions of several vectors fit into what a core looks ahead by. More of longer ones would take compilers too long.
-  constexpr int kShortest = 40, kLongest = 4096, kRegisters = 24;
+  constexpr int kShortest = 40, kLongest = 2048, kRegisters = 24;
   const ExprBody& body = *function.body();
   if (!body.buffers.empty() || draws_numbers(body)) return 1;
   const std::vector<bool> used = used_steps(body, known_step);
