@@ -131,6 +131,31 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #define COPY_MEMORY __private
 #define FIRST_SQUARE (group * items + item)
 #define SQUARES_AHEAD (groups * items)
+#define LANES_OF_uchar 16
+#define LANES_OF_ushort 16
+#define LANES_OF_uint 16
+#define LANES_OF_ulong 8
+#define LANES_OF_ulong2 1
+#define LANES CLUTCH_CONCAT(LANES_OF_, T)
+#if LANES > 1
+#define R CLUTCH_CONCAT(T, LANES)
+#define CLUTCH_MEM __private
+#include "common/transpose.clh"
+// Whole squares go through registers.
+static inline void move_square(__global T* to, IDX out_step, __global const T* from, IDX in_step) {
+  for (int j = 0; j < COPY_SQUARE; j += LANES) {
+    for (int i = 0; i < COPY_SQUARE; i += LANES) {
+      R x[LANES];
+#pragma unroll
+      for (int l = 0; l < LANES; ++l) x[l] = *(__global const clutch_unaligned*)(from + (i + l) * in_step + j);
+      transpose(x);
+#pragma unroll
+      for (int l = 0; l < LANES; ++l) *(__global clutch_unaligned*)(to + (j + l) * out_step + i) = x[l];
+    }
+  }
+}
+#define MOVES_SQUARES 1
+#endif
 #else
 #define COPY_MEMORY __local
 #define FIRST_SQUARE group
@@ -147,6 +172,12 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
     const Offsets o = clutch_offsets(shape, 2, (IDX)matrix);
     __global T* to = (__global T*)out + (o.at[0] + x + y * out_step);
     __global const T* from = (__global const T*)in + (o.at[1] + x * in_step + y);
+#ifdef MOVES_SQUARES
+    if (width == COPY_SQUARE && height == COPY_SQUARE) {
+      move_square(to, out_step, from, in_step);
+      continue;
+    }
+#endif
 #ifdef CLUTCH_IS_CPU
     for (int i = 0; i < width; ++i)
       for (int j = 0; j < height; ++j) square[i * ROW + j] = from[i * in_step + j];

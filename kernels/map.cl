@@ -5,7 +5,8 @@
 // Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their strides) and EXTRA (params and captured tensors).
-// May have: CLUTCH_RANDOM (the function draws random numbers).
+// May have: CLUTCH_RANDOM (the function draws random numbers); CLUTCH_SIDES (vectors that an item computes side by side, where groups have one), with
+// CLUTCH_EXPRESSION_SIDES(LOAD, POSITION, STORE), the expression for all of them.
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
@@ -34,10 +35,26 @@
   else CLUTCH_CONCAT(store, dtype)(base, i, x)
 
 // The items' vectors of the elements from `begin` to before `tail`, whose number i has type T.
+#ifdef CLUTCH_SIDES
+#define WALK_VECTORS(T, LOAD, POSITION, STORE)                                  \
+  T whole = begin;                                                              \
+  for (; tail - whole >= CLUTCH_SIDES * WIDTH; whole += CLUTCH_SIDES * WIDTH) { \
+    CLUTCH_EXPRESSION_SIDES(LOAD, POSITION, STORE)                              \
+  }                                                                             \
+  for (T i = whole; i < tail; i += WIDTH) {                                     \
+    CLUTCH_EXPRESSION(LOAD, POSITION, STORE)                                    \
+  }
+#ifdef CLUTCH_ENTRY_map_contiguous
+#define CLUTCH_SIDE_PLACE(u) const ulong i = whole + u * WIDTH;
+#else
+#define CLUTCH_SIDE_PLACE(u) const IDX i = whole + u * WIDTH;
+#endif
+#else
 #define WALK_VECTORS(T, LOAD, POSITION, STORE)                           \
   for (T i = begin + (T)item * WIDTH; i < tail; i += (T)items * WIDTH) { \
     CLUTCH_EXPRESSION(LOAD, POSITION, STORE)                             \
   }
+#endif
 // Lanes at offsets at[operand][lane]; the first `count` exist.
 #define LOAD_GATHERED(k, dtype) CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], count)
 #define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x)

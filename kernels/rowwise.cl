@@ -12,6 +12,9 @@
 //   CLUTCH_KEPT       the total whose values are kept for the elements, if a row has at most REDUCE_BLOCK; ROWWISE_TOTALS: none
 //   CLUTCH_FETCH_IN   the total during which the next row is prefetched; ROWWISE_TOTALS: during the elements
 //   CLUTCH_LATE       1: during that total the elements of the row before are stored, so that memory is always busy
+//   CLUTCH_KNOWS      if defined: bits of totals that have a form from kept values, CLUTCH_TOTAL1_KEPT and so on
+//   CLUTCH_SIDES      if defined: vectors that an item computes side by side, by the functions with a bit in CLUTCH_SIDE_BY_SIDE_OF (totals, then
+//                     ROWWISE_TOTALS: the elements), which have forms for that: CLUTCH_TOTAL0_SIDES, CLUTCH_ELEMENTS_SIDES, CLUTCH_ELEMENTS_KEPT_SIDES
 //   CLUTCH_HELD       rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
 //                     REDUCE_HELD of rows of at most as many blocks as a group has teams
 //   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters; with
@@ -56,12 +59,12 @@
 #define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #else
 #define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
-// Parameters of a row: offsets of the next row, totals so far, kept values; if `late`, the offsets, totals and kept values of the row before, whose elements
-// are computed now.
-#define CLUTCH_ROW_PARAMS                                                                                           \
-  , const IDX *next, const A *totals, V *keep, int late, const IDX *before, const A *before_totals, V *before_keep, \
+// Parameters of a row: offsets of the next row, totals so far, kept values, and whether these are of the whole row (`near`); if `late`, the offsets, totals and
+// kept values of the row before, whose elements are computed now.
+#define CLUTCH_ROW_PARAMS                                                                                                     \
+  , const IDX *next, const A *totals, V *keep, int near, int late, const IDX *before, const A *before_totals, V *before_keep, \
       int streaming CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
-#define CLUTCH_ROW_NAMES , next, totals, keep, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define CLUTCH_ROW_NAMES , next, totals, keep, near, late, before, before_totals, before_keep, streaming CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 
 // Whole vectors along a row, at strides 0 and 1. Other rows go element by element.
 #ifdef CLUTCH_ENTRY_rowwise_rows
@@ -89,6 +92,22 @@
   }
 #else
 #define ROW_ELEMENTS(near, load, store) CLUTCH_ELEMENTS(load, CLUTCH_NO_POSITION, store)
+#endif
+#ifdef CLUTCH_SIDES
+#define CLUTCH_SIDE_PLACE(u) const IDX j = first + u * WIDTH;
+#define CLUTCH_HAS_SIDES(function) (CLUTCH_SIDE_BY_SIDE_OF >> (function)&1)
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+#define SIDES_OF_ELEMENTS(near, load, store)                    \
+  if (near) {                                                   \
+    CLUTCH_ELEMENTS_KEPT_SIDES(load, CLUTCH_NO_POSITION, store) \
+  } else {                                                      \
+    CLUTCH_ELEMENTS_SIDES(load, CLUTCH_NO_POSITION, store)      \
+  }
+#else
+#define SIDES_OF_ELEMENTS(near, load, store) CLUTCH_ELEMENTS_SIDES(load, CLUTCH_NO_POSITION, store)
+#endif
+#else
+#define CLUTCH_HAS_SIDES(function) 0
 #endif
 #if CLUTCH_LATE
 static inline void whole_elements(const IDX* offset, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
@@ -123,7 +142,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 
 #if CLUTCH_ELEMENT_COUNT > 0 && !defined(CLUTCH_TEAMS)
 // Up to WIDTH elements from element j on.
-static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count, int near CLUTCH_ROW_PARAMS) {
+static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count CLUTCH_ROW_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
@@ -131,15 +150,21 @@ static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j,
 }
 static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
   IDX j = 0;
-  const int near = m <= REDUCE_BLOCK;
 #ifdef CLUTCH_LOAD_VALUE
   const IDX full = m / WIDTH * WIDTH;
+#if CLUTCH_HAS_SIDES(ROWWISE_TOTALS)
+  for (; full - j >= CLUTCH_SIDES * WIDTH; j += CLUTCH_SIDES * WIDTH) {
+    const IDX first = j;
+    CLUTCH_EACH_SIDE(FETCH_ELEMENT)
+    SIDES_OF_ELEMENTS(near, CLUTCH_LOAD_VALUE, STORE_ROW)
+  }
+#endif
   for (; j < full; j += WIDTH) {
     FETCH_ELEMENT
     ROW_ELEMENTS(near, CLUTCH_LOAD_VALUE, STORE_ROW)
   }
 #endif
-  for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH), near CLUTCH_ROW_NAMES);
+  for (; j < m; j += WIDTH) row_elements_tail(offset, inner, j, (int)min(m - j, (IDX)WIDTH) CLUTCH_ROW_NAMES);
 }
 #endif
 #if CLUTCH_RESULT_COUNT > 0
@@ -158,10 +183,10 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 #endif
 
 #ifndef CLUTCH_TEAMS
-CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint wants_streaming, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
-  int streaming = wants_streaming && CLUTCH_OUTPUT_ADDRESSES % 64 == 0;
+  const int streaming = (flags & ROWWISE_STREAMS) && CLUTCH_OUTPUT_ADDRESSES % 64 == 0, near = m <= REDUCE_BLOCK;
   IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(kept)
@@ -173,7 +198,7 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
   V *keep = 0, *before_keep = 0;
 #endif
   // Elements are stored during the next row only if rows are whole vectors.
-  const int waits = CLUTCH_LATE && m <= REDUCE_BLOCK && m % 16 == 0;
+  const int waits = CLUTCH_LATE && (flags & ROWWISE_LATE) && near && m % 16 == 0;
   int late = 0;
   IDX before[CLUTCH_OPERANDS] = {0};
   A before_totals[ROWWISE_TOTALS + 1] = {0};
@@ -214,17 +239,17 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
     }
   }
 #if CLUTCH_LATE
-  for (IDX j = 0; j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
+  for (IDX j = 0; late && j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
 #endif
 }
 #endif
 
 // Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
-__kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint streaming, int rank,
+__kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank,
                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  rowwise_body(CLUTCH_IDS, n, m, chunk, streaming, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, flags, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif
 

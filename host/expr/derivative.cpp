@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions made from functions: identity, composition, and the reverse-mode derivative. A derivative has the steps again, then the adjoints of floating steps.
 #include "expr/node.hpp"
+#include "expr/shared_params.hpp"
 
 #include <fmt/format.h>
 
@@ -153,17 +154,28 @@ const ExprFunction& identity(DType dtype) {
   return all->at(dtype);
 }
 
-std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) {
+namespace {
+
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams* params) {
   const ExprBody& body = *function.body();
   const std::vector<Expr> values = expressions_of(body, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
     const ExprStep& s = body.steps[k];
-    if (s.op != ExprOp::input) return std::nullopt;
-    return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
+    if (s.op == ExprOp::input) return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
+    if (!params || s.op != ExprOp::param) return std::nullopt;
+    const double value = body.param_values[static_cast<std::size_t>(s.index)];
+    auto found = params->find({s.dtype, value});
+    if (found == params->end()) found = params->emplace(std::pair(s.dtype, value), expression_of(body, s, {})).first;
+    return found->second;
   });
   std::vector<Expr> outputs;
   for (int o : body.outputs) outputs.push_back(values[static_cast<std::size_t>(o)]);
   return outputs;
 }
+
+}  // namespace
+
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) { return applied(function, inputs, nullptr); }
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams& params) { return applied(function, inputs, &params); }
 
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
   std::vector<Expr> inputs;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints traced functions as OpenCL C, in terms of kernels/common/expr.clh.
 #include "expr/node.hpp"
+#include "expr/side_by_side.hpp"
 
 #include <fmt/format.h>
 
@@ -277,7 +278,71 @@ ParameterMacros extra_macros(const ExprBody& body, const PrintNames& names) {
   return extra;
 }
 
+/// Instructions of an operation, about.
+int length_of(const ExprStep& s) {
+  switch (s.op) {
+    case ExprOp::constant:
+    case ExprOp::param:
+    case ExprOp::input: return 0;
+    case ExprOp::min:
+    case ExprOp::max: return 3;
+    case ExprOp::cast: return s.target == DType::f16 || s.target == DType::bf16 ? 12 : 2;
+    case ExprOp::exp:
+    case ExprOp::exp2: return 18;
+    case ExprOp::expm1:
+    case ExprOp::log:
+    case ExprOp::log2:
+    case ExprOp::log1p: return 30;
+    case ExprOp::tanh:
+    case ExprOp::sigmoid:
+    case ExprOp::erf: return 42;
+    case ExprOp::sin:
+    case ExprOp::cos: return 60;
+    case ExprOp::pow: return 120;
+    default: return info(s.op).kind == 'I' ? 8 : 1;
+  }
+}
+bool is_fixed(const ExprStep& s) { return s.op == ExprOp::constant || s.op == ExprOp::param; }
+
+/// Steps that the outputs need, without those behind a known one.
+std::vector<bool> used_steps(const ExprBody& body, int known_step) {
+  std::vector<bool> used(body.steps.size(), false);
+  for (int o : body.outputs) used[static_cast<std::size_t>(o)] = true;
+  for (std::size_t k = body.steps.size(); k-- > 0;)
+    if (used[k] && static_cast<int>(k) != known_step)
+      for (int o : body.steps[k].operands) used[static_cast<std::size_t>(o)] = true;
+  return used;
+}
+
 }  // namespace
+
+int sides_of(const ExprFunction& function, int known_step) {
+  // Shorter functions of several vectors fit into what a core looks ahead by. More of longer ones would take compilers too long.
+  constexpr int kShortest = 40, kLongest = 2048, kRegisters = 24;
+  const ExprBody& body = *function.body();
+  if (!body.buffers.empty() || draws_numbers(body)) return 1;
+  const std::vector<bool> used = used_steps(body, known_step);
+  std::vector<int> last(body.steps.size(), -1);  // the last step that reads each one; outputs are stored at the end
+  int length = 0;
+  for (std::size_t k = 0; k < body.steps.size(); ++k) {
+    if (!used[k] || static_cast<int>(k) == known_step) continue;
+    length += length_of(body.steps[k]);
+    for (int o : body.steps[k].operands) last[static_cast<std::size_t>(o)] = static_cast<int>(k);
+  }
+  for (int o : body.outputs) last[static_cast<std::size_t>(o)] = static_cast<int>(body.steps.size());
+  if (length < kShortest) return 1;
+  int most = 1, live = 0;
+  std::vector<int> ends(body.steps.size() + 1, 0);
+  for (std::size_t k = 0; k < body.steps.size(); ++k) {
+    live -= ends[k];
+    if (!used[k] || is_fixed(body.steps[k]) || last[k] < 0) continue;
+    ++live, ++ends[static_cast<std::size_t>(last[k])];
+    most = std::max(most, live);
+  }
+  for (int sides : {8, 4, 2})
+    if (sides * most <= kRegisters && sides * length <= kLongest) return sides;
+  return 1;
+}
 
 std::string print_fetches(std::size_t first, std::span<const DType> dtypes) {
   std::string text = "#define CLUTCH_FETCH_INPUTS(FETCH)";
@@ -322,7 +387,11 @@ std::string print_table_operands(std::size_t outputs, std::span<const bool> spre
                      list, vectors);
 }
 
-PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
+namespace {
+
+/// `several`: for CLUTCH_SIDES vectors.
+PrintedExpr print(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names,
+                  bool several) {
   const ExprBody& body = *function.body();
   if (!names.random && draws_numbers(body))
     throw Error(ErrorCode::not_supported, "random_uniform", "random numbers must be drawn in map, got another op's function");
@@ -330,11 +399,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
   const std::size_t first_input = names.first_input == SIZE_MAX ? outputs : names.first_input;
   const std::size_t first_position = names.first_position == SIZE_MAX ? outputs + inputs : names.first_position;
   PrintedExpr printed;
-  std::vector<bool> used(body.steps.size(), false);
-  for (int o : body.outputs) used[static_cast<std::size_t>(o)] = true;
-  for (std::size_t k = body.steps.size(); k-- > 0;)
-    if (used[k] && static_cast<int>(k) != names.known_step)
-      for (int o : body.steps[k].operands) used[static_cast<std::size_t>(o)] = true;
+  const std::vector<bool> used = used_steps(body, names.known_step);
 
   // Steps whose first lane is needed: indices of captured tensors, and their operands.
   const std::vector<LaneKind> kinds = names.lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any) : lane_kinds(body, names.lanes);
@@ -361,11 +426,20 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
 
   std::string lines, functions, drawn;
   auto line = [&](std::string_view text) { lines += fmt::format(" \\\n  {}", text); };
+  // A step's value. Constants and params are the same in all vectors.
+  auto named = [&](int k) { return fmt::format("v{}{}", k, several && !is_fixed(body.steps[static_cast<std::size_t>(k)]) ? "[u]" : ""); };
+  auto declare = [&](std::size_t k, std::string_view value) {
+    const std::string_view type = lane_type(body.steps[k].dtype);
+    if (several && !is_fixed(body.steps[k]))
+      line(fmt::format("{0} v{1}[CLUTCH_SIDES]; CLUTCH_EACH_SIDE(v{1}[u] = {2};)", type, k, value));
+    else
+      line(fmt::format("{} v{} = {};", type, k, value));
+  };
   for (std::size_t k = 0; k < body.steps.size(); ++k) {
     const ExprStep& s = body.steps[k];
     if (!used[k]) continue;
     if (static_cast<int>(k) == names.known_step) {
-      line(fmt::format("{} v{} = CLUTCH_KNOWN_VALUE;", lane_type(s.dtype), k));
+      declare(k, "CLUTCH_KNOWN_VALUE");
       continue;
     }
     std::string value;
@@ -423,7 +497,7 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
         for (std::size_t i = 0; i < s.operands.size(); ++i) {
           const std::string_view comma = i == 0 ? "" : ", ";
           parameters += fmt::format("{}{} x{}", comma, lane_type(body.steps[static_cast<std::size_t>(s.operands[i])].dtype), i);
-          arguments += fmt::format("{}v{}", comma, s.operands[i]);
+          arguments += fmt::format("{}{}", comma, named(s.operands[i]));
         }
         const std::string called = fmt::format("clutch_text_{}_{}", names.macro, k);
         functions += fmt::format("static inline {} {}({}) {{ return {}; }}\n", lane_type(s.dtype), called, parameters.empty() ? "void" : parameters,
@@ -433,21 +507,36 @@ PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> ou
       }
       default: {
         std::vector<std::string> operands;
-        for (int o : s.operands) operands.push_back(fmt::format("v{}", o));
+        for (int o : s.operands) operands.push_back(named(o));
         value = operation_text(s, body.steps[static_cast<std::size_t>(s.operands.back())].dtype, operands);
       }
     }
-    line(fmt::format("{} v{} = {};", lane_type(s.dtype), k, value));
+    declare(k, value);
     if (first_wanted[k]) line(fmt::format("{} u{} = {};", scalar_type(s.dtype), k, first_lane_text(body, k, first_input, names)));
   }
   for (std::size_t i = 0; i < outputs; ++i) {
     int o = body.outputs[i];
-    line(fmt::format("STORE({}, {}, {});", names.first_output + i, name(output_dtypes[i]),
-                     stored_text(body.steps[static_cast<std::size_t>(o)].dtype, fmt::format("v{}", o), output_dtypes[i])));
+    const std::string store = fmt::format("STORE({}, {}, {});", names.first_output + i, name(output_dtypes[i]),
+                                          stored_text(body.steps[static_cast<std::size_t>(o)].dtype, named(o), output_dtypes[i]));
+    line(several ? fmt::format("CLUTCH_EACH_SIDE({})", store) : store);
+  }
+  if (several) {
+    printed.text = fmt::format("#define CLUTCH_{}_SIDES(LOAD, POSITION, STORE){}\n", names.macro, lines);
+    return printed;
   }
   printed.text = functions + extra_macros(body, names).text(names.extra) + fmt::format("#define CLUTCH_{}(LOAD, POSITION, STORE){}\n", names.macro, lines);
   if (names.random) printed.text += fmt::format("#define CLUTCH_NEAR_DRAWS{}\n", drawn);
   return printed;
+}
+
+}  // namespace
+
+PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
+  return print(function, output_dtypes, input_dtypes, names, false);
+}
+std::string print_side_by_side(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes,
+                               const PrintNames& names) {
+  return print(function, output_dtypes, input_dtypes, names, true).text;
 }
 
 }}}  // namespace clutch::v0::detail

@@ -2,7 +2,7 @@
 #include "graph/fuse.hpp"
 
 #include "encode/meaning.hpp"
-#include "expr/node.hpp"
+#include "expr/shared_params.hpp"
 #include "graph/capture.hpp"
 #include "graph/tiny.hpp"
 
@@ -694,7 +694,7 @@ class Fuser {
     std::vector<DType> input_dtypes;
     if (group.product >= 0) input_dtypes.push_back(piece(group.product).meaning->product->dtype);
     std::vector<ExprFunction> kept;  // params are identified by addresses in them
-    std::map<std::pair<DType, double>, Expr> params;
+    SharedParams params;
     std::vector<Expr> totals;
     const DType accumulator = group.rows.empty() ? DType::f32 : piece(group.rows[0]).meaning->rows->accumulator;
     for (int node : group.nodes) {
@@ -721,7 +721,7 @@ class Fuser {
       std::vector<Expr> of_elements, of_results;
       if (p.is_product()) {
         kept.push_back(m.function);
-        of_elements = outputs_of(m.function, inputs, params);
+        of_elements = applied(m.function, inputs, params);
       } else if (p.pointwise()) {
         std::vector<Tensor> captured;
         for (std::size_t k = m.elements + m.results + m.inputs; k < p.operands.size(); ++k) {
@@ -729,16 +729,16 @@ class Fuser {
           built.captured.push_back(p.operands[k]);
         }
         kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
-        of_elements = outputs_of(kept.back(), inputs, params);
+        of_elements = applied(kept.back(), inputs, params);
       } else {
         const RowsMeaning& rows = *m.rows;
         const auto own = static_cast<int>(totals.size()), count = static_cast<int>(rows.totals.size());
         for (int t = 0; t < kMostTotals; ++t) inputs.push_back(t < count ? expr_input(first_total + own + t, accumulator) : expr_constant(accumulator, 0));
         inputs.push_back(expr_input(first_total + kMostTotals, accumulator));
-        for (const ExprFunction& f : rows.totals) totals.push_back(outputs_of(f, inputs, params)[0]);
+        for (const ExprFunction& f : rows.totals) totals.push_back(applied(f, inputs, params)[0]);
         built.rows.ops.insert(built.rows.ops.end(), rows.ops.begin(), rows.ops.end());
-        if (!rows.elements.empty()) of_elements = outputs_of(rows.elements, inputs, params);
-        if (!rows.results.empty()) of_results = outputs_of(rows.results, inputs, params);
+        if (!rows.elements.empty()) of_elements = applied(rows.elements, inputs, params);
+        if (!rows.results.empty()) of_results = applied(rows.results, inputs, params);
       }
       for (int k = 0; k < m.elements + m.results; ++k) {
         Operand o = operand(k);
@@ -776,23 +776,6 @@ class Fuser {
     if (!element_values.empty()) built.rows.elements = ExprFunction(input_dtypes, element_values);
     if (!result_values.empty()) built.rows.results = ExprFunction(input_dtypes, result_values);
     return built;
-  }
-
-  /// The outputs of a function. Params of equal value are one.
-  static std::vector<Expr> outputs_of(const ExprFunction& f, std::span<const Expr> inputs, std::map<std::pair<DType, double>, Expr>& params) {
-    const ExprBody& body = *f.body();
-    const std::vector<Expr> steps = expressions_of(body, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
-      const ExprStep& s = body.steps[k];
-      if (s.op == ExprOp::input) return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
-      if (s.op != ExprOp::param) return std::nullopt;
-      const double value = body.param_values[static_cast<std::size_t>(s.index)];
-      auto found = params.find({s.dtype, value});
-      if (found == params.end()) found = params.emplace(std::pair(s.dtype, value), expression_of(body, s, {})).first;
-      return found->second;
-    });
-    std::vector<Expr> outputs;
-    for (int o : body.outputs) outputs.push_back(steps[static_cast<std::size_t>(o)]);
-    return outputs;
   }
 
   Emission& emission() {

@@ -6,6 +6,7 @@
 #include "encode/meaning.hpp"
 #include "encode/plugin_functions.hpp"
 #include "encode/plugin_ops.hpp"
+#include "expr/side_by_side.hpp"
 #include "ops/copy_plan.hpp"
 #include "ops/map_plan.hpp"
 #include "ops/traced.hpp"
@@ -157,6 +158,11 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
     PrintedExpr printed =
         print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), {.random = l.problem.random, .lanes = lanes});
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
+    // A thread has a group for itself on CPUs. Groups of several items have other items to compute meanwhile.
+    if (const int sides = selected.tuning.local == 1 && selected.layout != Layout::strided ? sides_of(f) : 1; sides > 1) {
+      selected.defines.set("CLUTCH_SIDES", sides);
+      selected.expression += print_side_by_side(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
+    }
     return build_plan(runtime, selected);
   });
   std::uint64_t bytes = 0;

@@ -4,6 +4,8 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "encode/meaning.hpp"
+#include "expr/shared_params.hpp"
+#include "expr/side_by_side.hpp"
 #include "ops/copy_plan.hpp"
 #include "ops/reduce_plan.hpp"
 #include "ops/rowwise/held.hpp"
@@ -40,6 +42,20 @@ Expr Row::total(Reduce op, const Expr& x) {
   return detail::expr_input(static_cast<int>(inputs_.size() + ops_.size()) - 1, accumulator_);
 }
 
+namespace {
+
+/// The step of a value in the function of these outputs; -1 if it is none of them, or an input. It is one if a function of both has no more steps.
+int step_in(const ExprFunction& function, std::span<const Expr> outputs, const Expr& value, std::span<const DType> dtypes) {
+  std::vector<Expr> both(outputs.begin(), outputs.end());
+  both.push_back(value);
+  const ExprFunction combined(dtypes, both);
+  const auto& steps = combined.body()->steps;
+  const int step = combined.body()->outputs.back();
+  return steps.size() == function.body()->steps.size() && steps[static_cast<std::size_t>(step)].op != detail::ExprOp::input ? step : -1;
+}
+
+}  // namespace
+
 RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   detail::OpName named("RowFunction");
   if (row.ops_.empty()) refuse(ErrorCode::invalid_argument, "the function must have a total, got none; use map");
@@ -53,16 +69,13 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
   for (const Expr& value : row.values_) body->totals.emplace_back(dtypes, std::span(&value, 1));
   if (!elements.empty()) body->elements = ExprFunction(dtypes, elements);
   if (!row.results_.empty()) body->results = ExprFunction(dtypes, row.results_);
-  // If the elements use the values of the last total again, the kernel keeps these values. The elements do so if a function of both has no more steps than that
-  // of the elements alone.
+  // If the elements use the values of the last total again, the kernel keeps these values, for them and for totals between them.
   for (std::size_t i = row.values_.size(); i-- > 0 && body->kept == detail::kMaxTotals && !elements.empty();) {
-    std::vector<Expr> both(elements.begin(), elements.end());
-    both.push_back(row.values_[i]);
-    ExprFunction combined(dtypes, both);
-    const auto& steps = combined.body()->steps;
-    int value = combined.body()->outputs.back();
-    if (steps.size() != body->elements.body()->steps.size() || steps[static_cast<std::size_t>(value)].op == detail::ExprOp::input) continue;
-    body->kept = static_cast<int>(i), body->kept_step = value;
+    const int step = step_in(body->elements, elements, row.values_[i], dtypes);
+    if (step < 0) continue;
+    body->kept = static_cast<int>(i), body->kept_step = step;
+    for (std::size_t later = i + 1; later < row.values_.size(); ++later)
+      body->kept_in_total[later] = step_in(body->totals[later], std::span(&row.values_[later], 1), row.values_[i], dtypes);
   }
   for (const ExprFunction* f : body->functions()) {
     if (f->captured_count() > 0) refuse(ErrorCode::invalid_argument, "the function must have no captured tensors, got one; use map");
@@ -269,7 +282,33 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   return l;
 }
 
-std::string print(const DeviceTraits& traits, const RowwiseProblem& p, const RowBody& body) {
+/// What programs of CPUs have besides, where an item is a thread: bits of functions, kMaxTotals for the elements.
+struct OfThreads {
+  int sides = 1;              ///< vectors side by side
+  unsigned side_by_side = 0;  ///< functions that have a form for so many
+  unsigned knows = 0;         ///< totals that have a form from kept values
+};
+
+OfThreads of_threads(const DeviceTraits& traits, const RowwiseProblem& p, const RowBody& body) {
+  OfThreads made;
+  if (row_tuning(traits).local > 1) return made;
+  auto add = [&](const ExprFunction& f, int number, int known_step) {
+    const int sides = sides_of(f, known_step);
+    if (sides == 1) return;
+    made.sides = made.sides == 1 ? sides : std::min(made.sides, sides);
+    made.side_by_side |= 1u << number;
+  };
+  for (std::size_t i = 0; i < body.totals.size(); ++i) {
+    if (p.kept < kMaxTotals && body.kept_in_total[i] >= 0)
+      made.knows |= 1u << i;
+    else
+      add(body.totals[i], static_cast<int>(i), -1);
+  }
+  if (!body.elements.empty()) add(body.elements, kMaxTotals, p.kept < kMaxTotals ? body.kept_step : -1);
+  return made;
+}
+
+std::string print(const RowwiseProblem& p, const RowBody& body, const OfThreads& threads, const DeviceTraits& traits) {
   std::span<const DType> dtypes(p.dtypes);
   const std::size_t outputs = p.element_count + std::size_t{p.result_count}, inputs = p.input_count;
   std::span<const DType> input_dtypes = dtypes.subspan(outputs, inputs);
@@ -287,13 +326,24 @@ std::string print(const DeviceTraits& traits, const RowwiseProblem& p, const Row
     for (std::size_t k = 0; k < 4; ++k) all[k] += fmt::format(" CLUTCH_{}_{}", extra, kinds[k]);
     ++count;
   };
-  for (std::size_t i = 0; i < body.totals.size(); ++i) add(body.totals[i], fmt::format("TOTAL{}", i), std::span(&body.accumulator, 1), 0);
-  if (!body.elements.empty()) add(body.elements, "ELEMENTS", dtypes.first(p.element_count), 0);
-  if (p.kept < kMaxTotals) {
-    PrintNames names{.macro = "ELEMENTS_KEPT", .extra = "EXTRA_KEPT", .param = letters[count - 1], .first_input = outputs, .memory_inputs = inputs};
-    names.known_step = body.kept_step;
-    text += print_opencl(body.elements, dtypes.first(p.element_count), input_dtypes, names).text;
+  auto again = [&](const ExprFunction& f, const std::string& macro, std::span<const DType> of_outputs, std::size_t number, int known_step) {
+    const std::string extra = fmt::format("EXTRA_OF_{}", macro);
+    PrintNames names{.macro = macro, .extra = extra, .param = letters[number], .first_input = outputs, .memory_inputs = inputs, .known_step = known_step};
+    if (known_step >= 0) text += print_opencl(f, of_outputs, input_dtypes, names).text;
+    if (threads.side_by_side >> (macro.starts_with("TOTAL") ? number : kMaxTotals) & 1u) text += print_side_by_side(f, of_outputs, input_dtypes, names);
+  };
+  for (std::size_t i = 0; i < body.totals.size(); ++i) {
+    const std::string macro = fmt::format("TOTAL{}", i);
+    const std::span<const DType> of_total(&body.accumulator, 1);
+    add(body.totals[i], macro, of_total, 0);
+    again(body.totals[i], macro, of_total, i, -1);
+    if (threads.knows >> i & 1u) again(body.totals[i], macro + "_KEPT", of_total, i, body.kept_in_total[i]);
   }
+  if (!body.elements.empty()) {
+    add(body.elements, "ELEMENTS", dtypes.first(p.element_count), 0);
+    again(body.elements, "ELEMENTS", dtypes.first(p.element_count), count - 1, -1);
+  }
+  if (p.kept < kMaxTotals) again(body.elements, "ELEMENTS_KEPT", dtypes.first(p.element_count), count - 1, body.kept_step);
   text += print_fetches(outputs, input_dtypes);
   if (p.held != kNoneHeld) text += print_held(p);
   if (!body.results.empty()) add(body.results, "RESULTS", dtypes.subspan(p.element_count, p.result_count), p.element_count);
@@ -322,12 +372,18 @@ std::shared_ptr<const Meaning> meaning_of(const RowFunction& f, const Checked& c
   return rows_meaning(std::move(rows), f.element_count(), f.result_count(), f.input_count(), c.sizes, c.gone);
 }
 
+/// Tensors from which memory is worth keeping busy while elements are computed: less stays in a core's own cache.
+constexpr std::uint64_t kLateBytes = 1 << 20;
+
 void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string_view implementation, const Stream& stream) {
   RowwiseProblem p = l.problem;
   auto built = [&]() -> const BuiltPlan& {
     return c.runtime->plans().find<BuiltPlan>("rowwise", p, implementation, [&] {
       KernelPlan selected = select(c.runtime->traits(), p, implementation);
-      selected.expression = print(c.runtime->traits(), p, *f.body());
+      const OfThreads threads = of_threads(c.runtime->traits(), p, *f.body());
+      selected.expression = print(p, *f.body(), threads, c.runtime->traits());
+      if (threads.knows != 0) selected.defines.set("CLUTCH_KNOWS", threads.knows);
+      if (threads.side_by_side != 0) selected.defines.set("CLUTCH_SIDES", threads.sides).set("CLUTCH_SIDE_BY_SIDE_OF", threads.side_by_side);
       if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
       KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
       other.expression = selected.expression;
@@ -357,7 +413,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   if (groups)
     encoder.value(team);
   else
-    encoder.value(chunk).value(static_cast<std::uint32_t>(streams));
+    encoder.value(chunk).value(static_cast<std::uint32_t>((streams ? ROWWISE_STREAMS : 0) | (bytes >= kLateBytes ? ROWWISE_LATE : 0)));
   encoder.value(static_cast<std::int32_t>(l.rank));
   bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
@@ -537,8 +593,9 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
            fmt::format("totals must be {} as before, got tensors for which they are {}", name(rows.accumulator), name(row.size().dtype())));
   known.resize(known.size() + kMaxTotals, expr_constant(rows.accumulator, 0));
   known.push_back(row.size());
+  SharedParams params;
   for (std::size_t i = 0; i < rows.ops.size(); ++i) {
-    const Expr value = applied(rows.totals[i], known)[0];
+    const Expr value = applied(rows.totals[i], known, params)[0];
     Expr& total = known[dtypes.size() + i];
     switch (static_cast<Reduce>(rows.ops[i])) {
       case Reduce::sum: total = row.sum(value); break;
@@ -549,8 +606,8 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
     }
   }
   if (!rows.results.empty())
-    for (const Expr& result : applied(rows.results, known)) row.result(result);
-  return RowFunction(row, rows.elements.empty() ? std::vector<Expr>() : applied(rows.elements, known));
+    for (const Expr& result : applied(rows.results, known, params)) row.result(result);
+  return RowFunction(row, rows.elements.empty() ? std::vector<Expr>() : applied(rows.elements, known, params));
 }
 
 /// The result as a function of the total; nullopt if it is a function of something else, too.

@@ -6,6 +6,8 @@
 #include "reduce/args.h"
 #include "rowwise/args.h"
 
+#include <array>
+
 namespace clutch { inline namespace v0 { namespace detail {
 
 /// Checks a call of rowwise(), of rowwise_out() where there are outputs, and computes nothing. Errors: theirs.
@@ -41,6 +43,7 @@ struct RowBody {
   /// Index of a total whose values the elements use again, and the step of these values in `elements`; kMaxTotals if there is none.
   int kept = kMaxTotals;
   int kept_step = -1;
+  std::array<int, kMaxTotals> kept_in_total{-1, -1, -1, -1};  ///< the step of these values in later totals; -1 for none
 
   std::vector<const ExprFunction*> functions() const {
     std::vector<const ExprFunction*> all;

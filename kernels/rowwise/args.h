@@ -10,4 +10,8 @@
 // Lanes of the vector that holds each operand's stride along a row.
 #define ROWWISE_INNER_LANES 16
 
+// Bits of rowwise_rows' argument `flags`: element outputs are stored past the caches; elements may be stored during the next row.
+#define ROWWISE_STREAMS 1
+#define ROWWISE_LATE 2
+
 #endif

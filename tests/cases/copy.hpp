@@ -117,6 +117,7 @@ struct CopyCase {
       {"copy_rows", Edit::arithmetic, "row = tile / chunks", "row = tile / (chunks + 1)"},
       {"copy_transposed", Edit::tail, "(IDX)shape->size[0] - x)", "(IDX)shape->size[0] - x - 1)"},
       {"copy_transposed", Edit::stride, "square[i * ROW + j] = from[i * in_step + j]", "square[i * ROW + j] = from[i * in_step]"},
+      {"copy_transposed", Edit::stride, "(from + (i + l) * in_step + j)", "(from + (i + l) * in_step)"},
       {"copy_transposed", Edit::offset, "in + in_offset", "in"},
       {"copy_transposed", Edit::arithmetic, "clutch_offsets(shape, 2, (IDX)matrix)", "clutch_offsets(shape, 2, (IDX)matrix / 2)"},
       {"copy_strided", Edit::tail, "end = min(begin + CLUTCH_TILE, n)", "end = min(begin + CLUTCH_TILE, n - 1)"},

@@ -190,6 +190,7 @@ struct MapCase {
       {"map_list", Edit::arithmetic, "spread[k] ? 0 :", "!spread[k] ? 0 :"},
       {"map_contiguous", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
       {"map_contiguous", Edit::stride, "(T)items * WIDTH)", "(T)items * 2 * WIDTH)"},
+      {"map_contiguous", Edit::stride, "const ulong i = whole + u * WIDTH;", "const ulong i = whole + (u & ~1) * WIDTH;"},
       {"map_contiguous", Edit::offset, "at[k][l] = (IDX)i + l;", "at[k][l] = (IDX)i + l + (k == 0);"},
       {"map_contiguous", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_rows", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},

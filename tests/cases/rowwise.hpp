@@ -94,8 +94,42 @@ struct RowwiseCase {
     return p;
   }
 
+  /// A long function of which both totals and the elements take the values.
+  static Problem shared_problem(std::string_view entry, std::int64_t length, std::uint64_t seed) {
+    constexpr int kTurns = 25;
+    Problem p = problem("shared", entry, DType::f32, 4, length, {}, {}, seed);
+    for (std::size_t r = 0; r < 4; ++r) {
+      std::vector<float> values, squares;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
+        auto h = static_cast<float>(model::value_at(p.inputs[0].raw.data(), r * static_cast<std::size_t>(length) + j, DType::f32));
+        const auto w = static_cast<float>(model::value_at(p.inputs[1].raw.data(), j, DType::f32));
+        for (int i = 0; i < kTurns; ++i) h = h * 0.75f + w;
+        values.push_back(h);
+      }
+      const float sum = ReduceCase::in_order<float>(values, 0, ReduceCase::combine<float>(Reduce::sum));
+      for (float h : values) squares.push_back(h * h - sum);
+      const float second = ReduceCase::in_order<float>(squares, 0, ReduceCase::combine<float>(Reduce::sum));
+      for (std::size_t j = 0; j < values.size(); ++j)
+        model::store_at(p.output.raw.data(), r * static_cast<std::size_t>(length) + j, DType::f32, static_cast<double>(values[j] - sum + second));
+    }
+    RowFunction f = trace_rows(
+        [](Row& row, Expr x, Expr w) {
+          Expr h = x;
+          for (int i = 0; i < kTurns; ++i) h = h * 0.75f + w;
+          const Expr sum = row.sum(h), second = row.sum(h * h - sum);
+          return h - sum + second;
+        },
+        std::array{DType::f32, DType::f32});
+    p.run = [f, entry](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      rowwise_out(std::span(&out, 1), f, in, {.implementation = std::string(entry)}, stream);
+    };
+    return p;
+  }
+
   static std::vector<Problem> problems(std::uint64_t seed) {
     std::vector<Problem> all;
+    all.push_back(shared_problem("rowwise_rows", 333, seed + 14));
+    all.push_back(shared_problem("rowwise_strided", 70, seed + 15));
     all.push_back(kept_problem("rowwise_rows", 93, seed + 4));
     all.push_back(kept_problem("rowwise_rows", 2077, seed + 5));
     all.push_back(kept_problem("rowwise_strided", 93, seed + 6));
@@ -118,11 +152,13 @@ struct RowwiseCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"rowwise_rows", Edit::tail, "(int)min(m - j, (IDX)WIDTH), near", "(int)min(m - j, (IDX)WIDTH) - 1, near"},
+      {"rowwise_rows", Edit::tail, "(int)min(m - j, (IDX)WIDTH) CLUTCH_ROW_NAMES);", "(int)min(m - j, (IDX)WIDTH) - 1 CLUTCH_ROW_NAMES);"},
       {"rowwise_rows", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[0][d];"},
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
+      {"rowwise_rows", Edit::stride, "const IDX j = first + u * WIDTH;", "const IDX j = first + (u & ~1) * WIDTH;"},
+      {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_KNOWN_VALUE keep[j / WIDTH]", "#define CLUTCH_KNOWN_VALUE keep[0]"},
       {"rowwise_groups", Edit::tail, "there && j < (IDX)m;", "there && j + 1 < (IDX)m;"},
       {"rowwise_groups", Edit::tail, "const A there = u < own ? value : (A)CLUTCH_IDENTITY;", "const A there = u + 1 < own ? value : (A)CLUTCH_IDENTITY;"},
       {"rowwise_groups", Edit::offset, "mine + first * 16, own - first CLUTCH_BUFFER_NAMES);", "mine + first * 8, own - first CLUTCH_BUFFER_NAMES);"},
@@ -132,7 +168,7 @@ struct RowwiseCase {
       {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, acc, results[b]);", "acc = CLUTCH_COMBINE(A, acc, results[0]);"},
-      {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH), near", "(int)min(m - j, (IDX)WIDTH) - 1, near"},
+      {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH) CLUTCH_ROW_NAMES);", "(int)min(m - j, (IDX)WIDTH) - 1 CLUTCH_ROW_NAMES);"},
       {"rowwise_strided", Edit::stride, "at[k][l] = offset[k] + (j + l) * inner[k];\n  ROW_ELEMENTS", "at[k][l] = offset[k] + (j + l);\n  ROW_ELEMENTS"},
       {"rowwise_strided", Edit::offset, "(CLUTCH_CONCAT(b, k), at[k], count, x);", "(CLUTCH_CONCAT(b, k), at[k] + 1, count - 1, x);"},
       {"rowwise_strided", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},

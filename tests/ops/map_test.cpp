@@ -147,6 +147,76 @@ TEST(Map, EveryLayoutOnEveryImplementationThatAccepts) {
   }
 }
 
+TEST(Map, LongFunctionsSideBySideHaveTheEvaluatorsBits) {
+  CLUTCH_EACH_DEVICE(device) {
+    // One value at a time, several of them, and so many that registers have room for two vectors alone.
+    const ExprFunction chain = trace(
+        [](Expr a) {
+          for (int i = 0; i < 120; ++i) a = i % 3 == 2 ? a * 0.99f : a + 0.25f * static_cast<float>(i % 5);
+          return a;
+        },
+        std::array{DType::f32});
+    const ExprFunction two = trace(
+        [](Expr a, Expr b, Expr m) {
+          const Expr x = tanh(a) * sigmoid(b), y = select(m, exp(x - b), cast(x, DType::f16)), z = param(0.5) * y + position(0);
+          return std::array{z, cast(y * 100, DType::i8), m & (z < a)};
+        },
+        std::array{DType::f32, DType::f32, DType::boolean});
+    const ExprFunction wide = trace(
+        [](Expr a) {
+          std::vector<Expr> terms;
+          for (int i = 0; i < 10; ++i) terms.push_back(sqrt(abs(a) + i) * fma(a, a, 0.1f * static_cast<float>(i)));
+          Expr sum = terms.front();
+          for (const Expr& t : terms) sum = sum * 0.5f + t / (1 + abs(a));
+          return sum;
+        },
+        std::array{DType::f32});
+    auto random = [&](DType dtype, const Dims& sizes, const Dims& strides = {}) {
+      return random_operand(dtype, sizes, strides, static_cast<std::uint64_t>(sizes[0]));
+    };
+    for (std::int64_t n : {1, 15, 16, 31, 32, 33, 127, 128, 129, 255, 8192 + 128 + 17}) {
+      ASSERT_EQ(run_function(device, chain, {random(DType::f32, {n})}, {{DType::f32, {n}, {}, {}}}), "") << n;
+      EXPECT_EQ(last_plan().find("SIDES") != std::string::npos, device.traits().native_width_f32 >= 4 && device.type() == DeviceType::cpu) << last_plan();
+      ASSERT_EQ(run_function(device, wide, {random(DType::bf16, {n})}, {{DType::f32, {n}, {}, {}}}), "") << n;
+      ASSERT_EQ(run_function(device, two, {random(DType::f32, {n}), random(DType::f16, {n}), random(DType::boolean, {n})},
+                             {{DType::f16, {n}, {}, {}}, {DType::i8, {n}, {}, {}}, {DType::boolean, {n}, {}, {}}}),
+                "")
+          << n;
+      // Rows apart, one operand the same for each row, over the input.
+      ASSERT_EQ(run_function(device, two, {random(DType::f32, {3, n}, {n + 7, 1}), random(DType::f16, {3, 1}), random(DType::boolean, {n})},
+                             {{DType::f16, {3, n}, {n + 5, 1}, {}}, {DType::i8, {3, n}, {n, 1}, {}}, {DType::boolean, {3, n}, {n + 1, 1}, {}}}),
+                "")
+          << n;
+      const Tensor x = randn({n}, {.device = device, .seed = 5}), apart = map(chain, std::span(&x, 1), {.implementation = "map_strided"})[0];
+      map_out(std::span(&x, 1), chain, std::span(&x, 1));
+      EXPECT_EQ(x.to_bytes(), apart.to_bytes()) << n;
+    }
+    if (skip_without(device, "fp64", device.traits().fp64)) continue;
+    const ExprFunction doubles = trace(
+        [](Expr a, Expr i) {
+          return std::array{exp(tanh(a)), cast(floor_div(i * 3, 7) + 1, DType::f64)};
+        },
+        std::array{DType::f64, DType::i64});
+    for (std::int64_t n : {63, 64, 65, 300})
+      ASSERT_EQ(run_function(device, doubles, {random(DType::f64, {n}), random(DType::i64, {n})}, {{DType::f64, {n}, {}, {}}, {DType::f64, {n}, {}, {}}}), "")
+          << n;
+  }
+}
+
+TEST(Map, RoundingToHalfPrecisionIsThatOfStores) {
+  CLUTCH_EACH_DEVICE(device) {
+    // All floats but the lower 12 bits, at which no rounding to f16 changes, and their neighbours around halves of the last place.
+    for (std::uint32_t low : {0u, 1u, 0xFFFu}) {
+      std::vector<float> all;
+      for (std::uint64_t u = 0; u < (std::uint64_t{1} << 32); u += level() == "nightly" ? 1u << 12 : 5u << 12)
+        all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(u) | low));
+      const Tensor x = from_host(all, {static_cast<std::int64_t>(all.size())}, device);
+      const Tensor rounded = map([](Expr a) { return cast(a, DType::f16) + 0.0f; }, {x}), stored = x.to(DType::f16).to(DType::f32);
+      EXPECT_EQ(compare_bits(add(rounded, 0).to_bytes(), add(stored, 0).to_bytes(), DType::f32, !device.traits().denormals), "") << low;
+    }
+  }
+}
+
 TEST(Map, PositionsParamsAndCapturedTensors) {
   CLUTCH_EACH_DEVICE(device) {
     Tensor table = from_host<float>({10, 20, 30}, device), x = zeros({4, 5}, {.device = device});

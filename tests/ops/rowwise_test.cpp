@@ -155,6 +155,50 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
   }
 }
 
+TEST(Rowwise, ValuesThatTotalsAndElementsShareHaveTheBitsOfThoseComputedAgain) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // refused
+    // A long function of which two totals and the elements need the values, and which is stored, too.
+    auto norm = [](Row& row, Expr a, Expr b, Expr scale) {
+      const Expr h = tanh(exp(a - b) * scale) / 3 + a, mean = row.mean(h), variance = row.mean((h - mean) * (h - mean)),
+                 y = (h - mean) / sqrt(variance + 1e-5f);
+      row.result(variance);
+      return std::array{h, y * sigmoid(y)};
+    };
+    const RowFunction f = trace_rows(norm, std::array{DType::f32, DType::f32, DType::f32});
+    EXPECT_EQ(f.body()->kept, 0);
+    EXPECT_GE(f.body()->kept_in_total[1], 0);
+    for (std::int64_t m : {1, 16, 63, 64, 127, 256, 257, 1023, 1024, 1040, 2047, 2048, 2049, 4100}) {
+      const Tensor x = randn({5, m}, {.device = device, .seed = seed()}), b = randn({m}, {.device = device, .seed = seed() + 1}).to(DType::bf16),
+                   s = randn({5, 1}, {.device = device, .seed = seed() + 2});
+      fill_(x.select(0, 1).slice(0, m / 2, m / 2 + 1), NAN);
+      const Tensor in[] = {x, b, s};
+      const std::vector<Tensor> want = rowwise(f, in, {.implementation = "rowwise_composed"});
+      for (const char* implementation : {"", "rowwise_rows", "rowwise_strided"}) {
+        const std::vector<Tensor> made = rowwise(f, in, {.implementation = implementation});
+        for (std::size_t k = 0; k < want.size(); ++k)
+          EXPECT_EQ(compare_bits(made[k].to_bytes(), want[k].to_bytes(), want[k].dtype(), !device.traits().denormals), "")
+              << implementation << " output " << k << " of " << m;
+      }
+      // The first elements over the input.
+      const Tensor over[] = {x, empty({5, m}, {.device = device}), empty({5, 1}, {.device = device})};
+      rowwise_out(over, f, in);
+      for (std::size_t k = 0; k < want.size(); ++k)
+        EXPECT_EQ(compare_bits(over[k].to_bytes(), want[k].to_bytes(), want[k].dtype(), !device.traits().denormals), "") << "output " << k << " of " << m;
+    }
+    // Rows that are stored while the next one is read: more than a core's cache.
+    const Tensor large = randn({600, 512}, {.device = device, .seed = seed()});
+    const RowFunction softmax = trace_rows(
+        [](Row& row, Expr a) {
+          const Expr e = exp(a - row.max(a));
+          return e / row.sum(e);
+        },
+        std::array{DType::f32});
+    EXPECT_EQ(rowwise(softmax, std::span(&large, 1))[0].to_bytes(),
+              rowwise(softmax, std::span(&large, 1), {.implementation = "rowwise_strided"})[0].to_bytes());
+  }
+}
+
 TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "loops_end_early")) continue;  // refused
@@ -420,7 +464,8 @@ TEST(Rowwise, CrossEntropyOfProbabilities) {
   }
 }
 
-/// Logits that have almost everything in common, of a dtype: `shift` plus numbers of a few units or of a few ulps, whichever are more; and rows of extremes.
+/// Logits that have almost everything in common, of a dtype: `shift` plus numbers of a few units or of a few ulps, whichever are more; and rows of
+/// extremes.
 Tensor shifted_logits(const Device& device, DType dtype, double shift, std::int64_t rows, std::int64_t classes) {
   const double ulp = std::fabs(shift) * (dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
   model::Random random(seed() + static_cast<std::uint64_t>(classes));
@@ -772,5 +817,4 @@ TEST(RankZero, CountsAsOneDimension) {
     EXPECT_EQ(code_of([&] { sum(x, {.dims = {0, -1}}); }), ErrorCode::invalid_argument) << "twice";
   }
 }
-
 }}  // namespace clutch::testing

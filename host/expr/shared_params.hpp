@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "expr/node.hpp"
+
+#include <map>
+#include <utility>
+
+namespace clutch { inline namespace v0 { namespace detail {
+
+/// Params of several functions that become one: those of equal dtype and value are one, so that equal parts of the functions stay equal.
+using SharedParams = std::map<std::pair<DType, double>, Expr>;
+
+/// applied(), with params of their values from `params`.
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams& params);
+
+}}}  // namespace clutch::v0::detail
