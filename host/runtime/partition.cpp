@@ -185,22 +185,21 @@ std::unique_lock<std::mutex> PartitionImpl::turn_of(StreamImpl& stream) {
       slot.used = commands_;
       return lock;
     }
-  const Slot mine{stream.id(), stream.weak_from_this(), commands_};
+  const Slot mine{stream.id(), stream.weak_from_this(), stream.end(), commands_};
   if (static_cast<int>(slots_.size()) < limit_) {
     slots_.push_back(mine);
     return lock;
   }
-  // A stream without work, else the one whose last command is the oldest.
+  // A stream without work, else the one whose last command is the oldest. One that is gone may still have work.
   Slot* chosen = nullptr;
   std::shared_ptr<StreamImpl> holder;
   for (Slot& slot : slots_) {
     std::shared_ptr<StreamImpl> of_slot = slot.impl.lock();
-    const bool idle = !of_slot || of_slot->idle();
-    if (!chosen || idle || slot.used < chosen->used) chosen = &slot, holder = idle ? nullptr : std::move(of_slot);
+    const bool idle = of_slot ? of_slot->idle() : slot.end->over();
+    if (!chosen || idle || slot.used < chosen->used) chosen = &slot, holder = std::move(of_slot);
     if (idle) break;
   }
-  if (holder)
-    if (const ClEvent end = holder->last()) stream.wait_for(end.get(), "Partition", holder->id());
+  if (const ClEvent end = holder ? holder->last() : chosen->end->mark()) stream.wait_for(end.get(), "Partition", chosen->stream);
   *chosen = mine;
   return lock;
 }

@@ -15,6 +15,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
+class StreamEnd;
 class StreamImpl;
 struct DeviceRecord;
 
@@ -94,7 +95,8 @@ class PartitionImpl : public std::enable_shared_from_this<PartitionImpl> {
   struct Slot {
     std::uint64_t stream = 0;
     std::weak_ptr<StreamImpl> impl;
-    std::uint64_t used = 0;  ///< number of the last command
+    std::shared_ptr<StreamEnd> end;  ///< tells of work once the stream is gone
+    std::uint64_t used = 0;          ///< number of the last command
   };
 
   Runtime& runtime_;

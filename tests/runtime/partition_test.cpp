@@ -9,10 +9,13 @@
 #include <clutch/partition.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -349,6 +352,86 @@ TEST(Partitions, CallersQueuesOfSubDevicesAreWrapped) {
         {
           Stream stream = interop::wrap(queue);
           EXPECT_EQ(stream.device(), device);
+TEST(Partitions, TheWorkqueueLimitCountsStreamsThatAreGone) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs") || is_stub(device)) continue;  // as above
+    const Partition p = Partition::create(device, {.workqueue_limit = 1});
+    const Tensor x = empty({16}, {.device = device}), y = empty({16}, {.device = device});
+    Stream gone = p.make_stream(), next = p.make_stream();
+    for (const Stream& s : {gone, next}) {
+      fill_(s == gone ? x : y, 1, {}, s);
+      s.synchronize();
+    }
+    Gate gate(gone);
+    fill_(x, 2, {}, gone);
+    gone = Stream();
+    fill_(y, 2, {}, next);
+    next.flush();
+    EXPECT_FALSE(next.query());
+    gate.open();
+    next.synchronize();
+    EXPECT_EQ(x.to_host<float>(next)[0], 2);
+  }
+}
+
+/// While one thread waits for its turn, others give work to the stream that it waits for.
+TEST(Partitions, AMappingThatWaitsForItsTurnKeepsNobodyElse) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs")) continue;
+    const Partition p = Partition::create(device, {.workqueue_limit = 1});
+    const Tensor x = zeros({16}, {.device = device}), y = zeros({16}, {.device = device});
+    synchronize(device);
+    const Stream holds = p.make_stream(), waits = p.make_stream();
+    Gate gate(holds);
+    fill_(x, 1, {}, holds);
+    auto mapped = std::async(std::launch::async, [&] { return HostMapping(y, MapAccess::read, waits).bytes().size(); });
+    while (waits.query()) std::this_thread::yield();
+    auto more = std::async(std::launch::async, [&] { fill_(x, 2, {}, holds); });
+    EXPECT_EQ(more.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    gate.open();
+    more.get();
+    EXPECT_EQ(mapped.get(), 64u);
+    synchronize(device);
+  }
+}
+
+/// Kernels count how many of them run at once.
+TEST(Partitions, NoMoreStreamsThanTheLimitRunAtOnceInManyThreads) {
+  const KernelSource count{.text = R"(
+__kernel void count(__global volatile int* running) {
+  atomic_max(running + 1, atomic_inc(running) + 1);
+  for (volatile int i = 0; i < 20000; ++i) {}
+  atomic_dec(running);
+})",
+                           .entry = "count"};
+  CLUTCH_EACH_DEVICE(device) {
+    if (is_stub(device) || known_bug(device, "shared_queue_hangs")) continue;
+    for (const int limit : {1, 2}) {
+      const Partition p = Partition::create(device, {.workqueue_limit = limit});
+      const Tensor running = zeros({2}, {.dtype = DType::i32, .device = device});
+      launch(count, {.global = 1, .local = 1}, {inout(running)});
+      synchronize(device);
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+          for (int round = 0; round < 3; ++round) {
+            const Stream own = p.make_stream();  // gone with work in flight
+            for (int i = 0; i < 12; ++i) {
+              launch(count, {.global = 1, .local = 1}, {inout(running)}, own);
+              if (i % 4 == t) own.flush();
+            }
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      synchronize(device);
+      const std::vector<std::int32_t> counts = running.to_host<std::int32_t>();
+      EXPECT_EQ(counts[0], 0);
+      EXPECT_GE(counts[1], 1);
+      EXPECT_LE(counts[1], limit);
+    }
+  }
+}
+
           StreamGuard guard(stream);
           const Tensor x = interop::wrap(clCreateBuffer(context, CL_MEM_READ_WRITE, 400, nullptr, &status), {100}, DType::f32);
           clReleaseMemObject(interop::mem(x));
