@@ -200,6 +200,27 @@ TEST(Partitions, GuardsNestAndSetStreamsAndTraits) {
   }
 }
 
+/// The work-groups of a product are as many as the units that the guard's partition has: with all of them there are more.
+TEST(Partitions, OpsChooseForTheUnitsOfTheGuardsPartition) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (is_stub(device) || !is_divisible(device) || device.type() != DeviceType::cpu) continue;
+    const Tensor a = full({512, 512}, 1, {.device = device});
+    synchronize(device);
+    const Partition one = Partition::create(device, {.units = 1});
+    const Stream stream = one.stream();
+    const auto groups = [&] {
+      linalg::matmul(a, a, {}, stream);
+      const interop::Launched launched = interop::last_launch();
+      clReleaseKernel(launched.kernel);
+      stream.synchronize();
+      return launched.geometry.global / std::max<std::uint64_t>(launched.geometry.local, 1);
+    };
+    const std::uint64_t of_all = groups();
+    const PartitionGuard guard(one);
+    EXPECT_LT(groups(), of_all);
+  }
+}
+
 /// Results of a few ops of unlike kinds on the current stream, as bytes.
 std::vector<std::byte> results(const Device& device) {
   std::vector<std::byte> all;
