@@ -196,7 +196,7 @@ void register_partition(Rows& rows) {
       const Isolation granted = Partition::create(device, {.units = 1}).isolation();
       if (granted == isolation) return {};
       if (granted == Isolation::none) return "sub-devices that run side by side";
-      return isolation == Isolation::cores ? "POCL_AFFINITY=1 in the environment as PoCL is loaded" : "an environment without POCL_AFFINITY=1";
+      return isolation == Isolation::cores ? "POCL_AFFINITY=1 in the environment as PoCL is loaded" : "environment without POCL_AFFINITY=1";
     };
     rows.push_back({.name = fmt::format("partition/compute/{}", name(isolation)),
                     .prepare = [](const Device& device) { return beside_hog(device, compute); },

@@ -37,8 +37,7 @@ class ByPlugin : public GraphImpl {
     capi::clear_plugin_error();
     const clutch_status_t status = f();
     if (status == CLUTCH_OK) return;
-    const bool is_code = status > 0 && status <= CLUTCH_NOT_CONVERGED;
-    throw Error(is_code ? static_cast<ErrorCode>(status) : ErrorCode::internal, "Graph",
+    throw Error(capi::error_code(status, ErrorCode::internal), "Graph",
                 fmt::format("graph backend {} failed in {}: {}", backend_.name, what, capi::plugin_error()));
   }
   clutch_graph_backend_t backend_;

@@ -30,9 +30,7 @@ class ByFunction : public PluginImplementation {
     if (status == CLUTCH_OK) return {};
     const std::string text = capi::plugin_error();
     if (status == CLUTCH_NOT_SUPPORTED) return text;
-    const bool is_code = status > 0 && status <= CLUTCH_NOT_CONVERGED;
-    throw Error(is_code ? static_cast<ErrorCode>(status) : ErrorCode::internal, op,
-                fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
+    throw Error(capi::error_code(status, ErrorCode::internal), op, fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
   }
 
   std::string call_of(std::span<const void* const> arguments) const override { return call_.tell(arguments.data()); }

@@ -107,7 +107,10 @@ std::vector<Asked> files() {
   std::string_view names = the_settings().plugins.value;
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(kPathSeparator));
-    if (!name.empty()) result.push_back({std::filesystem::path(name), kNamedSwitch});
+    // A name without a folder is a file of the current one: the system would look for it among its libraries.
+    std::error_code failed;
+    const std::filesystem::path whole = std::filesystem::absolute(name, failed);
+    if (!name.empty()) result.push_back({failed ? std::filesystem::path(name) : whole, kNamedSwitch});
     names.remove_prefix(std::min(name.size() + 1, names.size()));
   }
   if (!the_settings().plugin_autoload.on()) return result;
@@ -224,8 +227,7 @@ void load_all(State& s) {
     if (one.description.init) {
       capi::clear_plugin_error();
       if (const clutch_status_t status = one.description.init(&host()); status != CLUTCH_OK)
-        fail(status > 0 && status <= CLUTCH_NOT_CONVERGED ? static_cast<ErrorCode>(status) : ErrorCode::not_supported, one.asked,
-             fmt::format("its init must succeed, got {}: {}", status, capi::plugin_error()));
+        fail(capi::error_code(status, ErrorCode::not_supported), one.asked, fmt::format("its init must succeed, got {}: {}", status, capi::plugin_error()));
     }
     std::vector<std::unique_ptr<PluginImplementation>> made;
     std::vector<clutch_graph_backend_t> backends;

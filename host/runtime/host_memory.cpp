@@ -100,9 +100,20 @@ HostMapping::HostMapping(const Tensor& tensor, MapAccess access, const Stream& g
   if (!mappings.take(state->mem, state->offset, impl.id())) throw Error(ErrorCode::invalid_argument, op, "the tensor must not be mapped, got one that is");
   const cl_map_flags flags = access == MapAccess::read ? CL_MAP_READ : access == MapAccess::write ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ | CL_MAP_WRITE;
   cl_int status = CL_SUCCESS;
-  const auto turn = detail::turn_of(impl);
+  auto turn = detail::turn_of(impl);
   impl.next_ticket();
-  state->pointer = clEnqueueMapBuffer(impl.queue(), state->mem, CL_TRUE, flags, state->offset, tensor.nbytes(), 0, nullptr, nullptr, &status);
+  cl_event raw = nullptr;
+  state->pointer = clEnqueueMapBuffer(impl.queue(), state->mem, turn ? CL_FALSE : CL_TRUE, flags, state->offset, tensor.nbytes(), 0, nullptr,
+                                      turn ? &raw : nullptr, &status);
+  if (turn) {  // it may wait for another stream of the partition, to which another thread may have to give work
+    const detail::ClEvent mapped(status == CL_SUCCESS ? raw : nullptr);
+    turn.unlock();
+    if (mapped) {
+      clFlush(impl.queue());
+      status = clWaitForEvents(1, &raw);
+      if (status != CL_SUCCESS) clEnqueueUnmapMemObject(impl.queue(), state->mem, state->pointer, 0, nullptr, nullptr);
+    }
+  }
   if (status != CL_SUCCESS) mappings.give_back(state->mem, state->offset, impl.id(), {});
   detail::check_cl(status, op, "clEnqueueMapBuffer");
   state_ = std::move(state);

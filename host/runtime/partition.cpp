@@ -65,18 +65,21 @@ std::vector<SubDevice> named_sub_devices(const DeviceRecord& device) {
   return all;
 }
 
-std::vector<char>& UnitAccount::taken() {
-  if (taken_.empty()) taken_.resize(static_cast<std::size_t>(units_of(device_)));
-  return taken_;
+std::vector<UnitAccount::Unit>& UnitAccount::settled() {
+  if (units_.empty()) units_.resize(static_cast<std::size_t>(units_of(device_)));
+  for (Unit& unit : units_)
+    if (unit.ends && std::all_of(unit.ends->begin(), unit.ends->end(), [](const ClEvent& end) { return is_done(end.get()); })) unit.ends.reset();
+  return units_;
 }
 
 bool UnitAccount::is_free(const UnitRange& units) const {
-  return std::none_of(taken_.begin() + units.first, taken_.begin() + units.end(), [](char is_taken) { return is_taken != 0; });
+  return std::all_of(units_.begin() + units.first, units_.begin() + units.end(), [](const Unit& unit) { return unit.is_free(); });
 }
 
 int UnitAccount::free() {
   std::lock_guard lock(mutex_);
-  return static_cast<int>(std::count(taken().begin(), taken().end(), 0));
+  const std::vector<Unit>& all = settled();
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [](const Unit& unit) { return unit.is_free(); }));
 }
 
 cl_device_id UnitAccount::sub_device(const UnitRange& units) {
@@ -104,7 +107,7 @@ UnitAccount::Taken UnitAccount::take_one(int number, bool soft) {
       if (part.units.count >= number && is_free(part.units) && (!best || part.units.count < best->units.count)) best = &part;
     if (best) return {best->units, best->id};
   }
-  const int all = static_cast<int>(taken_.size());
+  const int all = static_cast<int>(units_.size());
   for (UnitRange range{0, number}; range.end() <= all && result.units.count == 0; ++range.first)
     if (is_free(range)) result.units = range;
   // All units are the device itself.
@@ -115,34 +118,36 @@ UnitAccount::Taken UnitAccount::take_one(int number, bool soft) {
 
 std::vector<UnitAccount::Taken> UnitAccount::take(std::span<const int> numbers, bool soft, std::string_view op) {
   std::lock_guard lock(mutex_);
-  const std::vector<char> before = taken();
+  const std::vector<Unit> before = settled();
   std::vector<Taken> result;
   for (const int number : numbers) {
     Taken one = take_one(number, soft);
     if (one.units.count == 0) {
-      const auto free = std::count(before.begin(), before.end(), 0);
-      taken_ = before;
-      const int wanted = std::accumulate(numbers.begin(), numbers.end(), 0);
+      units_ = before;
+      const auto free = std::count_if(before.begin(), before.end(), [](const Unit& unit) { return unit.is_free(); });
+      const std::int64_t wanted = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
       throw Error(ErrorCode::invalid_argument, op,
                   fmt::format("partitions must have at most the units that no other one has, side by side: {} of {} are free on device {}, got {}", free,
                               before.size(), device_.index, wanted));
     }
-    std::fill(taken_.begin() + one.units.first, taken_.begin() + one.units.end(), char{1});
+    std::fill(units_.begin() + one.units.first, units_.begin() + one.units.end(), Unit{.is_taken = true});
     result.push_back(one);
   }
   return result;
 }
 
-void UnitAccount::give_back(const UnitRange& units) noexcept {
+void UnitAccount::give_back(const UnitRange& units, std::vector<ClEvent> ends) noexcept {
   std::lock_guard lock(mutex_);
-  std::fill(taken_.begin() + units.first, taken_.begin() + units.end(), char{0});
+  Unit given;
+  if (!ends.empty()) given.ends = std::make_shared<const std::vector<ClEvent>>(std::move(ends));
+  std::fill(units_.begin() + units.first, units_.begin() + units.end(), given);
 }
 
 PartitionImpl::PartitionImpl(Runtime& runtime, const UnitAccount::Taken& taken, const PartitionOptions& options)
     : runtime_(runtime), taken_(taken), whole_(options.units == 0), limit_(options.workqueue_limit) {}
 
 PartitionImpl::~PartitionImpl() {
-  if (!whole_) runtime_.units().give_back(taken_.units);
+  if (!whole_) runtime_.units().give_back(taken_.units, std::move(ends_));
 }
 
 cl_device_id PartitionImpl::device() const noexcept { return taken_.sub_device ? taken_.sub_device : runtime_.device().id; }
@@ -185,24 +190,29 @@ std::unique_lock<std::mutex> PartitionImpl::turn_of(StreamImpl& stream) {
       slot.used = commands_;
       return lock;
     }
-  const Slot mine{stream.id(), stream.weak_from_this(), commands_};
+  const Slot mine{stream.id(), stream.weak_from_this(), stream.end(), commands_};
   if (static_cast<int>(slots_.size()) < limit_) {
     slots_.push_back(mine);
     return lock;
   }
-  // A stream without work, else the one whose last command is the oldest.
+  // A stream without work, else the one whose last command is the oldest. One that is gone may still have work.
   Slot* chosen = nullptr;
   std::shared_ptr<StreamImpl> holder;
   for (Slot& slot : slots_) {
     std::shared_ptr<StreamImpl> of_slot = slot.impl.lock();
-    const bool idle = !of_slot || of_slot->idle();
-    if (!chosen || idle || slot.used < chosen->used) chosen = &slot, holder = idle ? nullptr : std::move(of_slot);
+    const bool idle = of_slot ? of_slot->idle() : slot.end->over();
+    if (!chosen || idle || slot.used < chosen->used) chosen = &slot, holder = std::move(of_slot);
     if (idle) break;
   }
-  if (holder)
-    if (const ClEvent end = holder->last()) stream.wait_for(end.get(), "Partition", holder->id());
+  if (const ClEvent end = holder ? holder->last() : chosen->end->mark()) stream.wait_for(end.get(), "Partition", chosen->stream);
   *chosen = mine;
   return lock;
+}
+
+void PartitionImpl::stream_ends(ClEvent end) {
+  std::lock_guard lock(ends_mutex_);
+  std::erase_if(ends_, [](const ClEvent& one) { return is_done(one.get()); });
+  ends_.push_back(std::move(end));
 }
 
 PartitionImpl* current_partition() noexcept { return t_partition; }

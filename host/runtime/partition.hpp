@@ -15,6 +15,7 @@
 namespace clutch { inline namespace v0 { namespace detail {
 
 class Runtime;
+class StreamEnd;
 class StreamImpl;
 struct DeviceRecord;
 
@@ -47,20 +48,27 @@ class UnitAccount {
   };
   /// Takes a range for each number. All are taken or none. Errors: invalid_argument if there are not as many free units.
   std::vector<Taken> take(std::span<const int> numbers, bool soft, std::string_view op);
-  void give_back(const UnitRange& units) noexcept;
+  /// They are free once the work before all of `ends` is done.
+  void give_back(const UnitRange& units, std::vector<ClEvent> ends) noexcept;
   int free();
 
  private:
+  struct Unit {
+    bool is_free() const noexcept { return !is_taken && !ends; }
+    bool is_taken = false;
+    std::shared_ptr<const std::vector<ClEvent>> ends;  ///< before which work of a former partition may run on it
+  };
   Taken take_one(int number, bool soft);
   cl_device_id sub_device(const UnitRange& units);
   bool is_free(const UnitRange& units) const;
-  std::vector<char>& taken();
+  /// The units, without ends that are done.
+  std::vector<Unit>& settled();
 
   const DeviceRecord& device_;
   std::vector<SubDevice> named_;
   std::mutex mutex_;
   std::vector<SubDevice> made_;  ///< on demand. Never released, since events of their queues may outlive a partition
-  std::vector<char> taken_;      ///< by unit
+  std::vector<Unit> units_;
 };
 
 class PartitionImpl : public std::enable_shared_from_this<PartitionImpl> {
@@ -89,12 +97,15 @@ class PartitionImpl : public std::enable_shared_from_this<PartitionImpl> {
   /// To be held from before the stream's next command is enqueued until it is, if the number of streams is limited: lets no further stream run meanwhile.
   /// Makes the command wait for the work of another stream where one more would run than may.
   std::unique_lock<std::mutex> turn_of(StreamImpl& stream);
+  /// Notes that a stream is gone whose work may run until `end`.
+  void stream_ends(ClEvent end);
 
  private:
   struct Slot {
     std::uint64_t stream = 0;
     std::weak_ptr<StreamImpl> impl;
-    std::uint64_t used = 0;  ///< number of the last command
+    std::shared_ptr<StreamEnd> end;  ///< tells of work once the stream is gone
+    std::uint64_t used = 0;          ///< number of the last command
   };
 
   Runtime& runtime_;
@@ -108,6 +119,8 @@ class PartitionImpl : public std::enable_shared_from_this<PartitionImpl> {
   std::mutex slots_mutex_;
   std::vector<Slot> slots_;
   std::uint64_t commands_ = 0;
+  std::mutex ends_mutex_;
+  std::vector<ClEvent> ends_;  ///< of streams that are gone, whose work may run
 };
 
 /// The partition of the innermost PartitionGuard of this thread; null if there is none.

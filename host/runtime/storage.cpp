@@ -35,6 +35,9 @@ void Storage::take_block(std::string_view op) {
   block_ = runtime_.pool().allocate(bytes_, *home_, current_pool(), OpName::or_else(op));
   mem_ = block_->segment->memory.buffer.get();
   offset_ = block_->offset;
+  if (!home_->partition()) return;
+  users_.push_back(home_->end());
+  home_.reset();
 }
 
 void Storage::place(std::string_view op) {
@@ -47,6 +50,7 @@ void Storage::stand_for(std::shared_ptr<Storage> other) {
   offset_ = other->offset_;
   stands_for_ = std::move(other);
   recording_.reset();
+  if (home_ && home_->partition()) home_.reset();
 }
 
 void Storage::let_go() noexcept {
@@ -78,12 +82,13 @@ Storage::~Storage() {
 void Storage::return_block() {
   if (!block_) return;
   std::vector<BlockUse> uses;
+  // A block goes back to the stream of its segment, whose later work comes after the work that it knows of.
   auto add_use = [&](StreamEnd& user) {
+    if (block_->segment->stream == user.stream() && !runtime_.pool().checks_memory()) return;
     if (ClEvent mark = user.mark()) uses.push_back({user.stream(), std::move(mark)});
   };
   for (const auto& user : users_) add_use(*user);
-  // A block that was another stream's goes back to that one, which does not know of the work of this one.
-  if (block_->segment->stream != home_->id() || runtime_.pool().checks_memory()) add_use(*home_->end());
+  if (home_) add_use(*home_->end());
   runtime_.pool().release(std::exchange(block_, nullptr), std::move(uses));
 }
 

@@ -65,7 +65,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   void check_race(StreamImpl& stream, bool writes, const char* op);
 
   Runtime& runtime_;
-  std::shared_ptr<StreamImpl> home_;
+  std::shared_ptr<StreamImpl> home_;  ///< null for a caller's buffer, and for a block of a partition's stream, whose units it would keep
   std::shared_ptr<Recording> recording_;
   int recorded_buffer_ = -1;
   Block* block_ = nullptr;
@@ -78,7 +78,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::uint64_t branch_ = 0;
   std::atomic<std::uint64_t> last_user_{0};
   std::mutex mutex_;
-  // Streams other than the home stream that used this memory. A live stream is never removed, because it reports its use only once.
+  // Streams other than home_ that used this memory. A live stream is never removed, because it reports its use only once.
   std::vector<std::shared_ptr<StreamEnd>> users_;
   std::size_t sweep_at_ = 16;  ///< number of users at which finished streams are removed
   bool check_races_ = false;

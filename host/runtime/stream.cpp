@@ -114,9 +114,12 @@ StreamImpl::~StreamImpl() {
     for (Program* program : to_save_) program->save();
     if (records_packs()) write_recording();
   }
+  const bool leaves_work = partition_ && !idle();
   ClEvent last = mark("~Stream");
   ClEvent known = last ? retained(last.get()) : ClEvent();
   if (!known) clFinish(queue_.get());  // because other streams will reuse its memory
+  if (leaves_work && last)
+    if (ClEvent end = retained(last.get())) partition_->stream_ends(std::move(end));
   end_->close(std::move(known), checked_clock());
   runtime_.pool().adopt_stream(id_, std::move(last));
 }

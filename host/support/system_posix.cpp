@@ -16,6 +16,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <link.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -25,6 +28,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -136,7 +140,36 @@ ProgramRun run_program(const std::filesystem::path& program, const std::vector<s
   return run;
 }
 
+#if defined(__linux__)
+namespace {
+
+/// Whether a file that begins as a library ends before its last segment, as one whose copy has not ended: a process that maps it gets SIGBUS.
+bool is_cut_library(const char* path) {
+  const Descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
+  struct stat status {};
+  ElfW(Ehdr) head{};
+  if (file.number < 0 || ::fstat(file.number, &status) != 0 || ::pread(file.number, &head, sizeof head, 0) != sizeof head) return false;
+  constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != kClass || head.e_phentsize != sizeof(ElfW(Phdr))) return false;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  for (std::uint64_t i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) part{};
+    if (::pread(file.number, &part, sizeof part, static_cast<off_t>(head.e_phoff + i * sizeof part)) != sizeof part) return true;
+    if (part.p_type == PT_LOAD && (part.p_offset > size || part.p_filesz > size - part.p_offset)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+#endif
+
 void* load_library(const char* file, std::string& why_not) {
+#if defined(__linux__)
+  if (is_cut_library(file)) {
+    why_not = fmt::format("{}: the file ends before its last segment", file);
+    return nullptr;
+  }
+#endif
   void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (library) return library;
   const char* said = ::dlerror();

@@ -31,7 +31,8 @@ struct PartitionOptions {
 };
 
 /// Compute units of one device for some of its streams, as a green context has. A cheap value: copies share the
-/// partition. Its units are free again once its last handle and its last stream are gone.
+/// partition. Its units are free again once its last handle and its last stream are gone and their work is done;
+/// tensors that were made on them do not keep them.
 /// Tensors, kernels and plans are the device's: they work on streams of any partition and of none.
 class CLUTCH_API Partition {
  public:

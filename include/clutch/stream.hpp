@@ -22,7 +22,7 @@ struct StreamOptions {
 /// An in-order queue of work on one device. A cheap value: copies share the queue. Empty means "this thread's current
 /// stream of the inputs' device" to whom it is passed. Work on two streams is ordered by events, or by the host that
 /// waits for one before it enqueues on the other. Threads may share a Stream. The queue lives as long as a handle of
-/// it, or a tensor made on it: tensors that it merely used do not keep it.
+/// it, or a tensor made on it: tensors that it merely used do not keep it, nor do any keep a partition's.
 class CLUTCH_API Stream {
  public:
   Stream() = default;

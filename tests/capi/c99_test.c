@@ -368,6 +368,184 @@ static void kernels(void) {
   clutch_tensor_release(x);
 }
 
+/* DLPack's layouts, which a program has from dlpack.h. */
+typedef struct {
+  void* data;
+  struct {
+    int32_t type, id;
+  } device;
+  int32_t ndim;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+} dl_tensor_t;
+struct DLManagedTensor {
+  dl_tensor_t tensor;
+  void* context;
+  void (*deleter)(struct DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  struct {
+    uint32_t major, minor;
+  } version;
+  void* context;
+  void (*deleter)(struct DLManagedTensorVersioned*);
+  uint64_t flags;
+  dl_tensor_t tensor;
+};
+enum { DL_CPU = 1, DL_CUDA = 2, DL_OPENCL = 4, DL_FLOAT = 2 };
+
+static int deleted;
+static void count_deletion(struct DLManagedTensor* managed) { deleted += managed->context == &deleted; }
+
+/* Columns 1, 3 and 5 of four rows of six, lent and taken back: by the device's memory the same elements, by the host's a copy. */
+static void dlpack(void) {
+  const int64_t sizes[] = {4, 6};
+  float values[24], got[24];
+  for (int i = 0; i < 24; ++i) values[i] = (float)i;
+  for (int memory = 0; memory < 2; ++memory)
+    for (int versioned = 0; versioned < 2; ++versioned) {
+      clutch_tensor_t *x = from_floats(values, 24, sizes, 2), *part = NULL, *back = NULL;
+      OK(clutch_tensor_slice(x, 1, 1, 6, 2, &part));
+      struct DLManagedTensor* lent = NULL;
+      struct DLManagedTensorVersioned* of_version = NULL;
+      if (versioned)
+        OK(clutch_interop_to_dlpack_versioned(part, memory, NULL, &of_version));
+      else
+        OK(clutch_interop_to_dlpack(part, memory, NULL, &lent));
+      const dl_tensor_t* t = versioned ? &of_version->tensor : &lent->tensor;
+      const int on_host = memory == CLUTCH_INTEROP_DLPACK_MEMORY_HOST;
+      CHECK(t->device.type == (on_host ? DL_CPU : DL_OPENCL) && t->dtype.code == DL_FLOAT && t->dtype.bits == 32 && t->dtype.lanes == 1);
+      CHECK(t->ndim == 2 && t->shape[0] == 4 && t->shape[1] == 3 && t->strides[0] == (on_host ? 3 : 6) && t->strides[1] == (on_host ? 1 : 2));
+      if (versioned) CHECK(of_version->version.major == 1 && of_version->flags == (on_host ? 2u : 0u));
+      if (on_host) CHECK(memcmp((const char*)t->data + t->byte_offset, (const float[]){1, 3, 5, 7}, 4 * sizeof(float)) == 0);
+      if (versioned)
+        OK(clutch_interop_from_dlpack_versioned(of_version, NULL, NULL, &back));
+      else
+        OK(clutch_interop_from_dlpack(lent, NULL, NULL, &back));
+      to_floats(back, got, 12);
+      for (int i = 0; i < 12; ++i) CHECK(got[i] == values[i / 3 * 6 + 1 + 2 * (i % 3)]);
+      /* What was lent lives on by what took it. */
+      clutch_tensor_release(part);
+      OK(clutch_fill_(back, -1, NULL, NULL));
+      to_floats(x, got, 24);
+      for (int i = 0; i < 24; ++i) CHECK(got[i] == (!on_host && i % 2 == 1 ? -1 : values[i]));
+      clutch_tensor_release(x);
+      to_floats(back, got, 12);
+      CHECK(got[0] == -1 && got[11] == -1);
+      clutch_tensor_release(back);
+    }
+  /* Without elements. */
+  const int64_t none[] = {3, 0, 5};
+  for (int memory = 0; memory < 2; ++memory) {
+    clutch_tensor_t *x = NULL, *back = NULL;
+    struct DLManagedTensor* lent = NULL;
+    int64_t shape[3] = {0, 0, 0};
+    OK(clutch_empty(none, 3, NULL, NULL, &x));
+    OK(clutch_interop_to_dlpack(x, memory, NULL, &lent));
+    OK(clutch_interop_from_dlpack(lent, NULL, NULL, &back));
+    OK(clutch_tensor_sizes(back, shape, 3, NULL));
+    CHECK(shape[0] == 3 && shape[1] == 0 && shape[2] == 5);
+    clutch_tensor_release(back);
+    clutch_tensor_release(x);
+  }
+  /* Memory of one's own: rows from the last to the first behind an offset. What is refused stays the caller's. */
+  int64_t shape[] = {2, 3}, strides[] = {-3, 1};
+  struct DLManagedTensor mine = {{&values[0], {DL_CPU, 0}, 2, {DL_FLOAT, 32, 1}, shape, strides, 5 * sizeof(float)}, &deleted, count_deletion};
+  clutch_tensor_t* taken = NULL;
+  OK(clutch_interop_from_dlpack(&mine, NULL, NULL, &taken));
+  CHECK(deleted == 1);
+  to_floats(taken, got, 6);
+  CHECK(got[0] == 5 && got[2] == 7 && got[3] == 2 && got[5] == 4);
+  clutch_tensor_release(taken);
+  mine.tensor.dtype.lanes = 2;
+  FAILS(CLUTCH_INVALID_DTYPE, "2 lanes", clutch_interop_from_dlpack(&mine, NULL, NULL, &taken));
+  CHECK(taken == NULL);
+  mine.tensor.dtype.lanes = 1;
+  mine.tensor.ndim = 13;
+  FAILS(CLUTCH_INVALID_SHAPE, "got 13", clutch_interop_from_dlpack(&mine, NULL, NULL, &taken));
+  mine.tensor.ndim = 2;
+  mine.tensor.device.type = DL_CUDA;
+  FAILS(CLUTCH_NOT_SUPPORTED, "got device type 2", clutch_interop_from_dlpack(&mine, NULL, NULL, &taken));
+  FAILS(CLUTCH_INVALID_ARGUMENT, "", clutch_interop_from_dlpack(NULL, NULL, NULL, &taken));
+  CHECK(deleted == 1);
+}
+
+static void partitions(void) {
+  int64_t all = 0, left = 0, units = 0, limit = 0;
+  OK(clutch_free_units(NULL, &all));
+  CHECK(all >= 1);
+  clutch_partition_options_t options = CLUTCH_PARTITION_OPTIONS_INIT;
+  clutch_partition_t* part = NULL;
+  FAILS(CLUTCH_INVALID_ARGUMENT, "not both 0, got 0 and 0", clutch_partition_create(NULL, &options, &part));
+  CHECK(part == NULL);
+  options.units = all + 1;
+  FAILS(CLUTCH_INVALID_ARGUMENT, "are free on device", clutch_partition_create(NULL, &options, &part));
+  options.units = 1;
+  options.workqueue_limit = 2;
+  OK(clutch_partition_create(NULL, &options, &part));
+  OK(clutch_partition_units(part, &units));
+  OK(clutch_partition_workqueue_limit(part, &limit));
+  OK(clutch_free_units(NULL, &left));
+  CHECK(units >= 1 && limit == 2 && left == all - units);
+  clutch_device_traits_t traits = CLUTCH_DEVICE_TRAITS_INIT;
+  OK(clutch_partition_traits(part, &traits));
+  CHECK(traits.compute_units == units);
+  clutch_partition_guard_t* guard = NULL;
+  OK(clutch_partition_guard_create(part, &guard));
+  const int64_t sizes[] = {100};
+  clutch_tensor_t* x = NULL;
+  OK(clutch_full(sizes, 1, 3, NULL, NULL, &x));
+  clutch_stream_t *current = NULL, *own = NULL;
+  OK(clutch_current_stream(NULL, &current));
+  OK(clutch_partition_stream(part, &own));
+  uint64_t id = 0, of_own = 1;
+  OK(clutch_stream_id(current, &id));
+  OK(clutch_stream_id(own, &of_own));
+  CHECK(id == of_own);
+  OK(clutch_stream_synchronize(own));
+  clutch_partition_guard_release(guard);
+  clutch_stream_release(own);
+  clutch_stream_release(current);
+  clutch_partition_release(part);
+  OK(clutch_free_units(NULL, &left));
+  CHECK(left == all);
+  float got[100];
+  to_floats(x, got, 100);
+  CHECK(got[99] == 3);
+  clutch_tensor_release(x);
+  /* A list that is too short makes nothing. */
+  const int64_t wanted[] = {1, 1};
+  clutch_partition_t* parts[2] = {NULL, NULL};
+  size_t count = 0;
+  if (all < 2) return;
+  FAILS(CLUTCH_INVALID_ARGUMENT, "capacity must be at least 2, got 1", clutch_partition_split(NULL, wanted, 2, parts, 1, &count));
+  OK(clutch_free_units(NULL, &left));
+  CHECK(left == all && parts[0] == NULL);
+  OK(clutch_partition_split(NULL, wanted, 2, parts, 2, &count));
+  CHECK(count == 2);
+  clutch_partition_release(parts[0]);
+  clutch_partition_release(parts[1]);
+}
+
+static void errors(void) {
+  int64_t rank = -1;
+  const int64_t sizes[] = {4};
+  clutch_tensor_t* x = NULL;
+  OK(clutch_zeros(sizes, 1, NULL, NULL, &x));
+  FAILS(CLUTCH_INVALID_ARGUMENT, "clutch_tensor_rank: tensor must not be NULL", clutch_tensor_rank(NULL, &rank));
+  const char* text = clutch_error_message();
+  /* Until another function fails, the text stays where it is. */
+  OK(clutch_tensor_rank(x, &rank));
+  CHECK(rank == 1 && text == clutch_error_message() && strstr(text, "clutch_tensor_rank") != NULL && strcmp(clutch_error_op(), "clutch_tensor_rank") == 0);
+  FAILS(CLUTCH_INVALID_ARGUMENT, "clutch_tensor_numel", clutch_tensor_numel(NULL, &rank));
+  CHECK(strcmp(clutch_status_name(CLUTCH_MISMATCH), "mismatch") == 0 && strcmp(clutch_status_name(-1), "unknown") == 0);
+  clutch_tensor_release(x);
+}
+
 static void sizes_of_structs(void) {
   const int64_t sizes[] = {4};
   clutch_tensor_t* x = NULL;
@@ -410,6 +588,9 @@ int main(int count, char** arguments) {
   graphs(count > 1 ? arguments[1] : "c99_test.graph");
   training();
   kernels();
+  dlpack();
+  partitions();
+  errors();
   sizes_of_structs();
   puts("the C ABI works in C99");
   return 0;

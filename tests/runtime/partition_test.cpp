@@ -9,10 +9,13 @@
 #include <clutch/partition.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -62,6 +65,68 @@ TEST(Partitions, UnitsAreDisjointAndComeBack) {
   }
 }
 
+TEST(Partitions, UnitsComeBackWhenTheWorkOfTheirStreamsIsDone) {
+  CLUTCH_EACH_DEVICE(device) {
+    // The first one's locks: completing an event for which work waits hangs, too. The second waits for a queue's work when it is released.
+    if (known_bug(device, "shared_queue_hangs") || is_stub(device)) continue;
+    const int all = device.traits().compute_units;
+    const Tensor x = empty({16}, {.device = device});
+    Stream stream = Partition::create(device, {.units = 1}).make_stream();
+    fill_(x, 1, {}, stream);
+    stream.synchronize();
+    Gate gate(stream);
+    fill_(x, 2, {}, stream);
+    stream.flush();
+    stream = Stream();
+    const int left = free_units(device);
+    EXPECT_LT(left, all) << "a kernel that has not ended may run on them";
+    EXPECT_EQ(code_of([&] { Partition::create(device, {.units = all}); }), ErrorCode::invalid_argument);
+    gate.open();
+    synchronize(device);
+    EXPECT_EQ(free_units(device), all);
+    EXPECT_EQ(Partition::create(device, {.units = all}).units(), all);
+    EXPECT_EQ(x.to_host<float>()[15], 2);
+  }
+}
+
+TEST(Partitions, TensorsDoNotKeepUnits) {
+  CLUTCH_EACH_DEVICE(device) {
+    const int all = device.traits().compute_units;
+    Tensor x, more;
+    Generator generator;
+    {
+      const Partition p = Partition::create(device, {.units = 1});
+      const PartitionGuard guard(p);
+      x = full({1 << 16}, 3, {.device = device});
+      generator = Generator(device, 7);
+      more = rand({100}, {.device = device, .generator = generator});
+      p.stream().synchronize();
+    }
+    EXPECT_EQ(free_units(device), all);
+    if (is_stub(device)) continue;
+    EXPECT_EQ(x.to_host<float>().back(), 3);
+    const Generator like(device, 7);
+    EXPECT_EQ(more.to_host<float>(), rand({100}, {.device = device, .generator = like}).to_host<float>());
+    EXPECT_EQ(rand({9}, {.device = device, .generator = generator}).to_host<float>(), rand({9}, {.device = device, .generator = like}).to_host<float>());
+    // Their memory goes back and is used again, while work of other streams on it runs.
+    const Stream other(device);
+    for (int i = 0; i < 20; ++i) {
+      Tensor made;
+      {
+        const Stream s = Partition::create(device, {.units = 1}).make_stream();
+        made = full({1 << 16}, i, {.device = device}, s);
+        s.synchronize();
+      }
+      const Tensor copy = made.clone(other);
+      made = Tensor();
+      const Tensor next = full({1 << 16}, -1, {.device = device}, Partition::create(device, {.units = 1}).make_stream());
+      EXPECT_EQ(copy.to_host<float>(other).back(), static_cast<float>(i));
+    }
+    synchronize(device);
+    EXPECT_EQ(free_units(device), all);
+  }
+}
+
 TEST(Partitions, ASplitIsWholeOrNothing) {
   CLUTCH_EACH_DEVICE(device) {
     const int all = device.traits().compute_units;
@@ -70,6 +135,10 @@ TEST(Partitions, ASplitIsWholeOrNothing) {
     EXPECT_EQ(code_of([&] { Partition::split(device, {1, 0}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(free_units(device), all);
     EXPECT_TRUE(Partition::split(device, {}).empty());
+    constexpr int kMost = std::numeric_limits<int>::max();
+    const std::string said = message_of([&] { Partition::split(device, {kMost, kMost}); });
+    EXPECT_NE(said.find("got 4294967294"), std::string::npos) << said;
+    EXPECT_EQ(free_units(device), all);
     if (all < 2) continue;
     const int second = all / 2;
     const std::vector<Partition> halves = Partition::split(device, {all - second, second});
@@ -128,6 +197,27 @@ TEST(Partitions, GuardsNestAndSetStreamsAndTraits) {
     }
     EXPECT_EQ(current_stream(device), before);
     EXPECT_EQ(runtime.traits().compute_units, all);
+  }
+}
+
+/// The work-groups of a product are as many as the units that the guard's partition has: with all of them there are more.
+TEST(Partitions, OpsChooseForTheUnitsOfTheGuardsPartition) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (is_stub(device) || !is_divisible(device) || device.type() != DeviceType::cpu) continue;
+    const Tensor a = full({512, 512}, 1, {.device = device});
+    synchronize(device);
+    const Partition one = Partition::create(device, {.units = 1});
+    const Stream stream = one.stream();
+    const auto groups = [&] {
+      linalg::matmul(a, a, {}, stream);
+      const interop::Launched launched = interop::last_launch();
+      clReleaseKernel(launched.kernel);
+      stream.synchronize();
+      return launched.geometry.global / std::max<std::uint64_t>(launched.geometry.local, 1);
+    };
+    const std::uint64_t of_all = groups();
+    const PartitionGuard guard(one);
+    EXPECT_LT(groups(), of_all);
   }
 }
 
@@ -276,6 +366,86 @@ TEST(Partitions, TheWorkqueueLimitHoldsBackFurtherStreams) {
       }
       gate.open();
       for (const Stream& s : streams) s.synchronize();
+    }
+  }
+}
+
+TEST(Partitions, TheWorkqueueLimitCountsStreamsThatAreGone) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs") || is_stub(device)) continue;  // as above
+    const Partition p = Partition::create(device, {.workqueue_limit = 1});
+    const Tensor x = empty({16}, {.device = device}), y = empty({16}, {.device = device});
+    Stream gone = p.make_stream(), next = p.make_stream();
+    for (const Stream& s : {gone, next}) {
+      fill_(s == gone ? x : y, 1, {}, s);
+      s.synchronize();
+    }
+    Gate gate(gone);
+    fill_(x, 2, {}, gone);
+    gone = Stream();
+    fill_(y, 2, {}, next);
+    next.flush();
+    EXPECT_FALSE(next.query());
+    gate.open();
+    next.synchronize();
+    EXPECT_EQ(x.to_host<float>(next)[0], 2);
+  }
+}
+
+/// While one thread waits for its turn, others give work to the stream that it waits for.
+TEST(Partitions, AMappingThatWaitsForItsTurnKeepsNobodyElse) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "shared_queue_hangs")) continue;
+    const Partition p = Partition::create(device, {.workqueue_limit = 1});
+    const Tensor x = zeros({16}, {.device = device}), y = zeros({16}, {.device = device});
+    synchronize(device);
+    const Stream holds = p.make_stream(), waits = p.make_stream();
+    Gate gate(holds);
+    fill_(x, 1, {}, holds);
+    auto mapped = std::async(std::launch::async, [&] { return HostMapping(y, MapAccess::read, waits).bytes().size(); });
+    while (waits.query()) std::this_thread::yield();
+    auto more = std::async(std::launch::async, [&] { fill_(x, 2, {}, holds); });
+    EXPECT_EQ(more.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    gate.open();
+    more.get();
+    EXPECT_EQ(mapped.get(), 64u);
+    synchronize(device);
+  }
+}
+
+/// Kernels count how many of them run at once.
+TEST(Partitions, NoMoreStreamsThanTheLimitRunAtOnceInManyThreads) {
+  const KernelSource count{.text = R"(
+__kernel void count(__global volatile int* running) {
+  atomic_max(running + 1, atomic_inc(running) + 1);
+  for (volatile int i = 0; i < 20000; ++i) {}
+  atomic_dec(running);
+})",
+                           .entry = "count"};
+  CLUTCH_EACH_DEVICE(device) {
+    if (is_stub(device) || known_bug(device, "shared_queue_hangs")) continue;
+    for (const int limit : {1, 2}) {
+      const Partition p = Partition::create(device, {.workqueue_limit = limit});
+      const Tensor running = zeros({2}, {.dtype = DType::i32, .device = device});
+      launch(count, {.global = 1, .local = 1}, {inout(running)});
+      synchronize(device);
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+          for (int round = 0; round < 3; ++round) {
+            const Stream own = p.make_stream();  // gone with work in flight
+            for (int i = 0; i < 12; ++i) {
+              launch(count, {.global = 1, .local = 1}, {inout(running)}, own);
+              if (i % 4 == t) own.flush();
+            }
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      synchronize(device);
+      const std::vector<std::int32_t> counts = running.to_host<std::int32_t>();
+      EXPECT_EQ(counts[0], 0);
+      EXPECT_GE(counts[1], 1);
+      EXPECT_LE(counts[1], limit);
     }
   }
 }

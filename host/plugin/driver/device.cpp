@@ -202,7 +202,7 @@ cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, st
 void add_device_backend(const clutch_device_backend_t& backend) {
   const auto check = [&](clutch_status_t code, std::string_view function) {
     if (code != CLUTCH_OK)
-      throw Error(code > 0 && code <= CLUTCH_NOT_CONVERGED ? static_cast<ErrorCode>(code) : ErrorCode::not_supported, "plugins",
+      throw Error(capi::error_code(code, ErrorCode::not_supported), "plugins",
                   fmt::format("{} of backend {} must succeed, got {}: {}", function, backend.name, code, capi::plugin_error()));
   };
   auto platform = std::make_unique<_cl_platform_id>();
