@@ -168,15 +168,15 @@ std::string svg_of(const Bars& b) {
 constexpr const char* kStyle = R"(
 :root{color-scheme:light;font:16px/1.45 system-ui,-apple-system,"Segoe UI",sans-serif;color:#1b1f24;background:#fff}
 body{max-width:60rem;margin:0 auto;padding:1rem}
-h1{font-size:1.5rem;margin:.4rem 0}h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:2px solid #0072b2}h3{font-size:1rem;margin:1.2rem 0 .2rem}
+h1{font-size:1.5rem;margin:.4rem 0}h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:2px solid #0072b2}h3{font-size:1rem;margin:1.2rem 0 .2rem}h1,h2,h3,p{overflow-wrap:anywhere}
 p,.meta{color:#4a5563;margin:.3rem 0}svg{width:100%;height:auto;font:12px system-ui,sans-serif}svg text{fill:#1b1f24}
-.legend span{margin-right:1rem;font-size:.8rem;white-space:nowrap}.legend i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.35em;print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.legend span{display:inline-block;margin-right:1rem;font-size:.8rem;overflow-wrap:anywhere}.legend i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.35em;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 .grid{stroke:#dde2e8}.roof{fill:none;stroke:#1b1f24;stroke-width:2}.cache{stroke-dasharray:6 4}.one{stroke:#9aa4b0;stroke-dasharray:3 3}
 .note,.value{fill:#4a5563!important;font-size:11px}.size{font-weight:600}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.85rem}th,td{padding:.3rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid #dde2e8}
 th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid #1b1f24}.bad{color:#b00020;font-weight:600}.good{color:#006b4f}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;margin:.8rem 0}.card{border:1px solid #dde2e8;border-radius:8px;padding:.6rem .8rem}.card b{display:block;font-size:1.25rem}
-@media(max-width:40rem){body{padding:.6rem}.wide{min-width:34rem}}
+@media(max-width:40rem){body{padding:.6rem}.wide{min-width:40rem}th:first-child,td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:9rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}h2{break-before:page}h2:first-of-type{break-before:auto}h3,svg,tr{break-inside:avoid}.scroll{overflow:visible}table{font-size:7.5pt}th,td{padding:.15rem .3rem}.group{break-inside:avoid}}
 )";
 

@@ -17,9 +17,16 @@ namespace {
 constexpr std::string_view kStyle = R"(
 .gaps td:first-child{overflow-wrap:normal}.gaps th:last-child,.gaps td:last-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
 td .bar{display:block;height:4px;border-radius:2px;margin-top:3px}
-.plot{width:100%;max-width:560px;display:block}
-.plot text{font-size:8.5px;fill:var(--soft)}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
-@media(max-width:560px){.plot text{font-size:11px}}
+tr:target td{background:var(--panel);box-shadow:inset 0 0 0 1px #56b4e9}
+.legend a{color:inherit;text-decoration:none}
+.less{display:none;color:var(--soft);font-size:12px}
+details{margin:8px 0}summary{cursor:pointer;font-size:13px;color:var(--soft)}
+h3{font-size:14px;font-weight:500;color:var(--soft);margin:16px 0 4px}
+.plot{width:100%;max-width:620px;display:block}
+.plot text{font-size:9px;fill:var(--soft)}.plot .over{paint-order:stroke;stroke:var(--back);stroke-width:3px}.plot .grid{stroke:var(--line);stroke-width:.6}.plot .roof{fill:none;stroke:var(--ink);stroke-width:1.6}
+.two{display:grid;gap:0 32px}.two>div{min-width:0}
+@media(min-width:1000px){.two{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}}
+@media(max-width:700px){.plot text{font-size:11.5px}.less{display:block}}
 )";
 
 /// Small shares with a digit more.
@@ -41,6 +48,7 @@ class Page {
     averages_ = profile_averages(profile, {});
     std::erase_if(averages_, [](const auto& a) { return !a.on_device || a.key == "Stream Wait Event"; });
     std::stable_sort(averages_.begin(), averages_.end(), [](const auto& a, const auto& b) { return a.device_time_total > b.device_time_total; });
+    for (std::size_t i = 0; i < std::min(averages_.size(), kMostCommands); ++i) row_of_.emplace(averages_[i].key, i);
     begin_ = profile.log->start, end_ = std::max(profile.log->stop, begin_ + 1);
     for (std::uint32_t i : profile.order)
       if (is_work(profile.record(i))) end_ = std::max(end_, profile.record(i).end);
@@ -51,9 +59,11 @@ class Page {
     write_facts();
     write_timeline();
     write_kernels();
+    out_.write("<div class=\"two\"><div>\n");
     write_roof();
+    out_.write("</div><div>\n");
     write_gaps();
-    out_.write("</body></html>\n");
+    out_.write("</div></div>\n</body></html>\n");
     out_.commit();
   }
 
@@ -63,6 +73,11 @@ class Page {
     const std::string matrix = roof.matrix.empty() ? std::string() : fmt::format(" (matrix {})", roof.matrix);
     if (roof.roof_pct > 0) return fmt::format("{} {}{}", percent(roof.roof_pct), roof.binding, matrix);
     return matrix.empty() ? "–" : "not known" + matrix;
+  }
+  /// Where a tap on a command of a name leads: its row of the table, or the table.
+  std::string row_of(std::string_view name) const {
+    auto found = row_of_.find(name);
+    return found == row_of_.end() ? std::string("#commands") : fmt::format("#c{}", found->second);
   }
   /// The colour of a name: one of its own for those that take the device longest.
   const char* colour(std::string_view name) const {
@@ -86,21 +101,24 @@ class Page {
     fact("events", fmt::format("{}{}", totals.events, totals.dropped > 0 ? fmt::format(" ({} dropped)", totals.dropped) : ""));
     fact("the profiler took", duration_text(totals.overhead_us));
     out_.write("</div>\n");
-    for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, html_text(device.name)));
+    for (const auto& [index, device] : profile_.devices) out_.write(fmt::format("<p class=\"note\">Device {}: {}</p>\n", index, html_words(device.name)));
   }
 
-  /// Slices of one row, those that a screen cannot tell apart as one.
+  /// Slices of one row. Those that a screen cannot tell apart are one, of the colour of the longest.
   class TimelineRow {
    public:
-    TimelineRow(double begin, double end) : begin_(begin), scale_(kWidth / (end - begin)) {}
-    void add(double begin, double end, std::string_view name, const char* colour, const std::string& facts) {
-      const double x = (begin - begin_) * scale_, width = std::max((end - begin) * scale_, 0.0);
-      if (pending_ && x + width - from_ < kLeast) {
+    TimelineRow(double begin, double end, double least) : begin_(begin), end_(end), least_(least), scale_(kWidth / (end - begin)) {}
+    void add(double begin, double end, std::string_view name, const char* colour, const std::string& facts, const std::string& leads_to) {
+      if (end < begin_ || begin > end_) return;
+      const double x = std::max((begin - begin_) * scale_, 0.0), width = std::max(std::min((end - begin_) * scale_, kWidth) - x, 0.0);
+      if (pending_ && x + width - from_ < least_) {
         to_ = std::max(to_, x + width), ++count_;
-        return;
+        if (end - begin <= longest_) return;
+      } else {
+        flush();
+        pending_ = true, from_ = x, to_ = x + width, count_ = 1;
       }
-      flush();
-      pending_ = true, from_ = x, to_ = x + width, count_ = 1, colour_ = colour;
+      longest_ = end - begin, colour_ = colour, leads_to_ = leads_to;
       text_ = fmt::format("{}: {}", html_text(name), facts);
     }
     std::string finish() {
@@ -110,72 +128,158 @@ class Page {
     static constexpr double kWidth = 2000;
 
    private:
-    static constexpr double kLeast = 1.0;
     void flush() {
       if (!std::exchange(pending_, false)) return;
-      svg_ += fmt::format("<rect x=\"{:.2f}\" width=\"{:.2f}\" y=\"1\" height=\"20\" fill=\"{}\"><title>{}</title></rect>", from_, std::max(to_ - from_, 0.4),
-                          count_ > 1 ? kPageOther : colour_, count_ > 1 ? fmt::format("{} short ones", count_) : text_);
+      if (count_ > 1) text_ = fmt::format("{} in all, the longest is {}", count_, text_);
+      const std::string rect = fmt::format("<rect x=\"{:.2f}\" width=\"{:.2f}\" y=\"1\" height=\"20\" fill=\"{}\"><title>{}</title></rect>", from_,
+                                           std::max(to_ - from_, 0.4), colour_, text_);
+      svg_ += leads_to_.empty() ? rect : fmt::format("<a href=\"{}\">{}</a>", leads_to_, rect);
     }
-    double begin_, scale_, from_ = 0, to_ = 0;
+    double begin_, end_, least_, scale_, from_ = 0, to_ = 0, longest_ = 0;
     bool pending_ = false;
     int count_ = 0;
     const char* colour_ = kPageOther;
-    std::string text_, svg_;
+    std::string text_, leads_to_, svg_;
   };
 
   void write_timeline() {
     out_.write("<h2>Timeline</h2>\n");
+    write_rows(begin_, end_);
+    if (const auto [begin, end] = busiest(); end > begin && end - begin < (end_ - begin_) / 3) {
+      out_.write(fmt::format("<h3>From {} to {}, with most of the device's work</h3>\n", time_text(begin), time_text(end)));
+      write_rows(begin, end);
+    }
+    out_.write("<div class=\"legend\">");
+    for (std::size_t i = 0; i < std::min(averages_.size(), kPageColours.size()); ++i)
+      out_.write(fmt::format("<a href=\"#c{}\"><span><i style=\"background:{}\"></i>{}</span></a>", i, kPageColours.at(i), html_words(averages_[i].key)));
+    out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kPageOther));
+    write_longest();
+  }
+
+  /// A time since the profile's begin.
+  std::string time_text(std::uint64_t at) const { return duration_text(static_cast<double>(at > begin_ ? at - begin_ : 0) * 1e-3); }
+
+  /// The shortest stretch that holds four fifths of the time in which a device was busy; both ends are 0 if none was.
+  std::pair<std::uint64_t, std::uint64_t> busiest() const {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> work;  // in which some stream was busy
+    for (std::uint32_t i : profile_.order) {
+      const ProfileRecord& r = profile_.record(i);
+      if (!is_work(r) || r.end <= r.begin) continue;
+      if (!work.empty() && r.begin <= work.back().second)
+        work.back().second = std::max(work.back().second, r.end);
+      else
+        work.emplace_back(r.begin, r.end);
+    }
+    std::uint64_t all = 0, held = 0, best = UINT64_MAX;
+    for (const auto& [begin, end] : work) all += end - begin;
+    std::pair<std::uint64_t, std::uint64_t> found{0, 0};
+    for (std::size_t first = 0, last = 0; first < work.size(); ++first) {
+      for (; last < work.size() && held * 5 < all * 4; ++last) held += work[last].second - work[last].first;
+      if (held * 5 < all * 4) break;
+      if (const std::uint64_t length = work[last - 1].second - work[first].first; length < best)
+        best = length, found = {work[first].first, work[last - 1].second};
+      held -= work[first].second - work[first].first;
+    }
+    if (found.second == 0) return found;
+    const std::uint64_t margin = best / 20 + 1;
+    return {std::max(begin_, found.first - std::min(margin, found.first)), std::min(end_, found.second + margin)};
+  }
+
+  /// A row for each thread and each stream, and the axis under them.
+  void write_rows(std::uint64_t begin, std::uint64_t end) {
+    constexpr std::size_t kMostRows = 32, kMostShapes = 12'000;  // rows of threads, and as many of streams
+    auto is_drawn = [](const ProfileRecord& r) { return is_work(r) || r.kind == RecordKind::op || r.kind == RecordKind::sync; };
+    auto key_of = [](const ProfileRecord& r) { return is_work(r) ? std::pair(1 + r.device, r.stream) : std::pair(0, std::uint64_t{r.thread}); };
     std::map<std::pair<int, std::uint64_t>, TimelineRow> rows;  // threads, then streams
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> ends;
+    for (std::uint32_t i : profile_.order)
+      if (const ProfileRecord& r = profile_.record(i); is_drawn(r)) ends[key_of(r)] = 0;
+    // Many rows have fewer shapes each, so that a browser stays quick.
+    const double least = std::max(1.0, static_cast<double>(std::min(ends.size(), 2 * kMostRows)) * TimelineRow::kWidth / static_cast<double>(kMostShapes));
     for (std::uint32_t i : profile_.order) {
       const ProfileRecord& r = profile_.record(i);
       const bool device = is_work(r);
-      if (!device && r.kind != RecordKind::op && r.kind != RecordKind::sync) continue;
-      const std::pair<int, std::uint64_t> key = device ? std::pair(1 + r.device, r.stream) : std::pair(0, std::uint64_t{r.thread});
+      if (!is_drawn(r)) continue;
+      const std::pair<int, std::uint64_t> key = key_of(r);
       // Of nested ops the outer one is drawn.
       if (std::uint64_t& last = ends[key]; !device && r.begin < last)
         continue;
       else
         last = std::max(last, r.end);
-      auto [row, fresh] = rows.try_emplace(key, static_cast<double>(begin_), static_cast<double>(end_));
+      auto [row, fresh] = rows.try_emplace(key, static_cast<double>(begin), static_cast<double>(end), least);
       const std::string_view name = trace_name(r);
       row->second.add(static_cast<double>(r.begin), static_cast<double>(r.end), name,
                       device                       ? colour(name)
                       : r.kind == RecordKind::sync ? "#c3c8cf"
                                                    : kPageOther,
-                      duration_text(static_cast<double>(r.end - r.begin) * 1e-3));
+                      duration_text(static_cast<double>(r.end - r.begin) * 1e-3), device ? row_of(name) : std::string());
     }
-    for (auto& [key, row] : rows)
+    if (rows.empty()) out_.write("<p class=\"note\">No op and no command was recorded.</p>\n");
+    std::size_t threads = 0, streams = 0, left_out = 0;
+    for (auto& [key, row] : rows) {
+      if (++(key.first == 0 ? threads : streams) > kMostRows) {
+        ++left_out;
+        continue;
+      }
       out_.write(fmt::format(
           "<div class=\"row\"><span>{}</span><svg viewBox=\"0 0 {:.0f} 22\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg></div>\n",
           key.first == 0 ? fmt::format("host, thread {}", key.second) : fmt::format("device {}, stream {}", key.first - 1, key.second), TimelineRow::kWidth,
           key.first == 0 ? "ops of a thread" : "commands of a stream", row.finish()));
-    const double length = static_cast<double>(end_ - begin_) * 1e-3;
-    out_.write(fmt::format("<div class=\"axis\"><span>0</span><span>{}</span><span>{}</span></div>\n", duration_text(length / 2), duration_text(length)));
-    out_.write("<div class=\"legend\">");
-    for (std::size_t i = 0; i < std::min(averages_.size(), kPageColours.size()); ++i)
-      out_.write(fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kPageColours.at(i), html_text(averages_[i].key)));
-    out_.write(fmt::format("<span><i style=\"background:{}\"></i>others</span></div>\n", kPageOther));
+    }
+    if (left_out > 0) out_.write(fmt::format("<p class=\"note\">{} more threads and streams are in traces alone.</p>\n", left_out));
+    out_.write(fmt::format("<div class=\"axis\"><span>{}</span><span>{}</span><span>{}</span></div>\n", begin == begin_ ? "0" : time_text(begin),
+                           time_text(begin + (end - begin) / 2), time_text(end)));
+  }
+
+  /// What the timeline's tips tell, of the slices that one looks at first: a finger has no tips.
+  void write_longest() {
+    constexpr std::size_t kMost = 20;
+    std::vector<std::uint32_t> longest;
+    for (std::uint32_t i : profile_.order)
+      if (is_work(profile_.record(i))) longest.push_back(i);
+    if (longest.empty()) return;
+    const std::size_t shown = std::min(longest.size(), kMost);
+    auto length = [&](std::uint32_t i) { return profile_.record(i).end - profile_.record(i).begin; };
+    std::partial_sort(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(shown), longest.end(),
+                      [&](std::uint32_t a, std::uint32_t b) { return length(a) != length(b) ? length(a) > length(b) : a < b; });
+    out_.write(
+        "<details><summary>The longest commands</summary><div class=\"wide\"><table><tr><th>name</th><th>begins at</th><th>time</th><th "
+        "class=\"more\">device</th><th>stream</th></tr>\n");
+    for (std::size_t k = 0; k < shown; ++k) {
+      const ProfileRecord& r = profile_.record(longest[k]);
+      const ProfileRecord* op = profile_.parent_of(r);
+      out_.write(fmt::format("<tr><td>{}{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td>{}</td></tr>\n", html_words(trace_name(r)),
+                             op ? fmt::format(" <span class=\"note\">in {}</span>", html_words(trace_name(*op))) : std::string(), time_text(r.begin),
+                             duration_text(static_cast<double>(r.end - r.begin) * 1e-3), r.device, r.stream));
+    }
+    out_.write("</table></div></details>\n");
   }
 
   void write_kernels() {
-    constexpr std::size_t kMost = 30;
     out_.write(
-        "<h2>Commands by time</h2><div class=\"wide\"><table><tr><th>name</th><th>time</th><th>calls</th><th class=\"more\">average</th><th "
+        "<h2 id=\"commands\">Commands by time</h2><div class=\"wide\"><table><tr><th>name</th><th>time</th><th>calls</th><th class=\"more\">average</th><th "
         "class=\"more\">GFLOP/s</th><th class=\"more\">GB/s</th><th>roof</th><th class=\"more\">roof allows</th></tr>\n");
     const double most = averages_.empty() ? 1 : averages_.front().device_time_total;
-    for (std::size_t i = 0; i < std::min(averages_.size(), kMost); ++i) {
+    for (std::size_t i = 0; i < std::min(averages_.size(), kMostCommands); ++i) {
       const profiler::KeyAverage& a = averages_[i];
       auto number = [](double v) { return v > 0 ? fmt::format("{:.2f}", v) : std::string("–"); };
-      out_.write(
-          fmt::format("<tr><td>{}<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span></td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td "
-                      "class=\"more\">{}</td><td class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
-                      html_text(a.key), 100 * a.device_time_total / std::max(most, 1e-9), colour(a.key), duration_text(a.device_time_total), a.count,
-                      duration_text(a.device_time_total / static_cast<double>(a.count)), number(a.roof.gflops), number(a.roof.gbps), roof_text(a.roof),
-                      a.roof.roof_us > 0 ? duration_text(a.roof.roof_us) : std::string("–")));
+      const double part = a.device_time_total / std::max(most, 1e-9);
+      const std::string average = duration_text(a.device_time_total / static_cast<double>(a.count)),
+                        allowed = a.roof.roof_us > 0 ? duration_text(a.roof.roof_us) : std::string("–");
+      std::string narrow = "average " + average;  // what narrow windows have no columns for
+      if (a.roof.gflops > 0) narrow += fmt::format(", {:.2f} GFLOP/s", a.roof.gflops);
+      if (a.roof.gbps > 0) narrow += fmt::format(", {:.2f} GB/s", a.roof.gbps);
+      if (a.roof.roof_us > 0) narrow += ", roof allows " + allowed;
+      out_.write(fmt::format(
+          "<tr id=\"c{}\"><td>{}<span class=\"less\">{}</span>{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td class=\"more\">{}</td><td "
+          "class=\"more\">{}</td><td>{}</td><td class=\"more\">{}</td></tr>\n",
+          i, html_words(a.key), narrow,
+          part >= 0.01 ? fmt::format("<span class=\"bar\" style=\"width:{:.1f}%;background:{}\"></span>", 100 * part, colour(a.key)) : std::string(),
+          duration_text(a.device_time_total), a.count, average, number(a.roof.gflops), number(a.roof.gbps), roof_text(a.roof), allowed));
     }
     out_.write("</table></div>\n");
-    if (averages_.size() > kMost) out_.write(fmt::format("<p class=\"note\">{} more names take less.</p>\n", averages_.size() - kMost));
+    if (averages_.empty()) out_.write("<p class=\"note\">No command was recorded.</p>\n");
+    if (averages_.size() > kMostCommands) out_.write(fmt::format("<p class=\"note\">{} more names take less.</p>\n", averages_.size() - kMostCommands));
   }
 
   void write_roof() {
@@ -200,15 +304,23 @@ class Page {
     for (const auto& [numbers, flops] : roof.matrix) highest = std::max(highest, flops);
     most_x = std::max(most_x, highest / roof.bytes * 2);
     const double x0 = decade(least_x, false), x1 = decade(most_x, true), y0 = decade(least_y, false), y1 = decade(highest * 1.2, true);
-    auto x = [&](double v) { return 46 + 304 * std::log10(v / x0) / std::log10(x1 / x0); };
-    auto y = [&](double v) { return 218 - 206 * std::log10(std::max(v, y0) / y0) / std::log10(y1 / y0); };
-    std::string svg = "<h2>Roofline</h2><svg class=\"plot\" viewBox=\"0 0 360 250\" role=\"img\" aria-label=\"roofline\">";
-    for (double v = x0; v <= x1 * 1.01; v *= 10)
-      svg += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="12" y2="218"/><text x="{0:.1f}" y="231" text-anchor="middle">{1}</text>)", x(v),
-                         prefixed(v));
-    for (double v = y0; v <= y1 * 1.01; v *= 10)
-      svg += fmt::format(R"(<line class="grid" x1="46" x2="350" y1="{0:.1f}" y2="{0:.1f}"/><text x="42" y="{1:.1f}" text-anchor="end">{2}</text>)", y(v),
-                         y(v) + 4, prefixed(v));
+    constexpr double kLeft = 46, kRight = 342, kTop = 20, kBottom = 218;
+    auto x = [&](double v) { return kLeft + (kRight - kLeft) * std::log10(v / x0) / std::log10(x1 / x0); };
+    auto y = [&](double v) { return kBottom - (kBottom - kTop) * std::log10(std::max(v, y0) / y0) / std::log10(y1 / y0); };
+    std::string svg = "<h2>Roofline</h2><svg class=\"plot\" viewBox=\"0 0 360 258\" role=\"img\" aria-label=\"roofline\">";
+    // Numbers at every decade where there is room.
+    const int x_step = 1 + static_cast<int>(std::log10(x1 / x0)) / 7, y_step = 1 + static_cast<int>(std::log10(y1 / y0)) / 14;
+    for (int decade_of = 0; x0 * std::pow(10, decade_of) <= x1 * 1.01; ++decade_of) {
+      const double v = x0 * std::pow(10, decade_of);
+      svg += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", x(v), kTop, kBottom);
+      if (decade_of % x_step == 0)
+        svg += fmt::format(R"(<text x="{:.1f}" y="236" text-anchor="middle">{}</text>)", x(v), v > 0.0009 && v < 999 ? fmt::format("{:g}", v) : prefixed(v));
+    }
+    for (int decade_of = 0; y0 * std::pow(10, decade_of) <= y1 * 1.01; ++decade_of) {
+      const double v = y0 * std::pow(10, decade_of);
+      svg += fmt::format(R"(<line class="grid" x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}"/>)", kLeft, kRight, y(v));
+      if (decade_of % y_step == 0) svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 4, y(v) + 4, prefixed(v));
+    }
     const double knee = roof.flops / roof.bytes, left = std::max(x0, y0 / roof.bytes);
     svg += fmt::format(R"(<polyline class="roof" points="{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}"/>)", x(left), y(left * roof.bytes), x(knee), y(roof.flops),
                        x(x1), y(roof.flops));
@@ -216,6 +328,7 @@ class Page {
       svg += fmt::format(R"(<line class="roof" stroke-dasharray="4 3" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>)",
                          x(std::max(x0, roof.flops64 / roof.bytes)), x(x1), y(roof.flops64), y(roof.flops64));
     std::string matrix;
+    std::vector<std::pair<double, std::string>> named;  // limits by their places
     for (const auto& [numbers, flops] : roof.matrix) {
       matrix += fmt::format("{}{} {:.1f}", matrix.empty() ? "" : ", ", numbers, flops * 1e-9);
       if (flops <= y0) continue;
@@ -223,16 +336,25 @@ class Page {
       const double from = std::max(x0, flops / roof.bytes);
       svg += fmt::format(R"(<polyline class="roof" stroke-dasharray="1 3" points="{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}"/>)", x(std::min(knee, from)),
                          y(std::min(knee, from) * roof.bytes), x(from), y(flops), x(x1), y(flops));
-      svg += fmt::format(R"(<text x="350" y="{:.1f}" text-anchor="end">matrix {}</text>)", y(flops) - 3, html_text(numbers));
+      named.emplace_back(y(flops), numbers);
+    }
+    // Limits that are close have one text.
+    std::sort(named.begin(), named.end());
+    for (std::size_t i = 0; i < named.size();) {
+      const double top = named[i].first;
+      std::string names = named[i].second;
+      double last = top;
+      for (++i; i < named.size() && named[i].first < last + 14; ++i) names += ", " + named[i].second, last = named[i].first;
+      svg += fmt::format(R"(<text class="over" x="{}" y="{:.1f}" text-anchor="end">matrix {}</text>)", kRight, top - 4, html_text(names));
     }
     for (std::size_t i : shown) {
       const auto& a = averages_[i];
-      svg +=
-          fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}" fill-opacity=".85"><title>{}: {:.2f} GFLOP/s, {:.0f} % of the roof</title></circle>)",
-                      x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), html_text(a.key), a.roof.gflops, a.roof.roof_pct);
+      svg += fmt::format(
+          R"(<a href="{}"><circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}" fill-opacity=".85"><title>{}: {:.2f} GFLOP/s, {:.0f} % of the roof</title></circle></a>)",
+          row_of(a.key), x(a.flops / a.bytes), y(a.roof.gflops * 1e9), colour(a.key), html_text(a.key), a.roof.gflops, a.roof.roof_pct);
     }
     svg += fmt::format(
-        R"(<text x="350" y="246" text-anchor="end">FLOP per byte</text><text x="46" y="8">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32){}{}, measured by clutch-bench. Caches may lift small commands over the line.</p>)",
+        R"(<text x="342" y="252" text-anchor="end">FLOP per byte</text><text x="46" y="12">FLOP/s</text></svg><p class="note">Memory {:.1f} GB/s, compute {:.1f} GFLOP/s (f32){}{}, measured by clutch-bench. Caches may lift small commands over the line.</p>)",
         roof.bytes * 1e-9, roof.flops * 1e-9, roof.flops64 > 0 ? fmt::format(" and {:.1f} (f64, dashed)", roof.flops64 * 1e-9) : "",
         matrix.empty() ? std::string() : fmt::format(", matrix instructions (dotted) {} GFLOP/s", matrix));
     out_.write(svg + '\n');
@@ -263,14 +385,16 @@ class Page {
       auto most = std::max_element(s.for_what.begin(), s.for_what.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       constexpr std::array<std::string_view, 4> kWords{"host busy", "queue empty", "waiting for an event", "launch"};
       out_.write(fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"more\">{}</td><td>{}</td></tr>\n", kWords.at(static_cast<std::size_t>(cause)),
-                             duration_text(s.us), s.count, duration_text(s.longest), most == s.for_what.end() ? "–" : html_text(most->first)));
+                             duration_text(s.us), s.count, duration_text(s.longest), most == s.for_what.end() ? "–" : html_words(most->first)));
     }
     out_.write("</table></div>\n");
   }
 
   const Profile& profile_;
   OutputFile out_;
+  static constexpr std::size_t kMostCommands = 30;
   std::vector<profiler::KeyAverage> averages_;
+  std::map<std::string, std::size_t, std::less<>> row_of_;
   std::uint64_t begin_ = 0, end_ = 1;
 };
 

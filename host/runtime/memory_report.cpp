@@ -76,7 +76,7 @@ MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, s
     std::uint64_t total = 0;
     for (const auto& [address, block] : live) bytes[slot(block.label)] += block.bytes, ++blocks[slot(block.label)], total += block.bytes;
     std::size_t event = 0;
-    visit(event, total, bytes, blocks);
+    visit(event, total, bytes, blocks, nullptr);
     for (const MemoryTraceEntry& entry : trace) {
       if (entry.action == "alloc") {
         live[entry.address] = {entry.size, entry.label};
@@ -88,12 +88,12 @@ MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, s
       } else {
         continue;
       }
-      visit(++event, total, bytes, blocks);
+      visit(++event, total, bytes, blocks, &entry);
     }
     return event;
   };
   std::vector<std::uint64_t> totals;
-  timeline.events = walk([&](std::size_t, std::uint64_t total, const auto&, const auto&) { totals.push_back(total); });
+  timeline.events = walk([&](std::size_t, std::uint64_t total, const auto&, const auto&, const MemoryTraceEntry*) { totals.push_back(total); });
   const std::size_t part = (totals.size() + most_points - 1) / most_points;
   std::vector<bool> kept(totals.size());
   for (std::size_t begin = 0; begin < totals.size(); begin += part) {
@@ -102,10 +102,20 @@ MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, s
     kept[static_cast<std::size_t>(std::max_element(first, last) - totals.begin())] = true;
   }
   const auto peak = static_cast<std::size_t>(std::max_element(totals.begin(), totals.end()) - totals.begin());
-  walk([&](std::size_t event, std::uint64_t, const std::vector<std::uint64_t>& bytes, const std::vector<std::uint64_t>& blocks) {
+  const MemoryTraceEntry* raised = nullptr;
+  walk([&](std::size_t event, std::uint64_t, const std::vector<std::uint64_t>& bytes, const std::vector<std::uint64_t>& blocks, const MemoryTraceEntry* entry) {
     if (kept[event]) timeline.points.push_back({event, bytes});
-    if (event == peak) timeline.peak = {event, bytes}, timeline.blocks_at_peak = blocks;
+    if (event == peak) timeline.peak = {event, bytes}, timeline.blocks_at_peak = blocks, raised = entry;
   });
+  if (raised) timeline.raised_by_bytes = raised->size, timeline.raised_by_label = raised->label;
+  // Backwards from the segments that there are at the end.
+  for (const MemorySegment& segment : snapshot.segments)
+    if (segment.device == static_cast<int>(device)) timeline.reserved_at_peak += segment.total_size;
+  for (auto entry = trace.rbegin(); entry != trace.rend() && &*entry != raised; ++entry) {
+    const bool gained = entry->action == "segment_alloc" || entry->action == "segment_map";
+    if (gained) timeline.reserved_at_peak -= std::min(entry->size, timeline.reserved_at_peak);
+    if (entry->action == "segment_free" || entry->action == "segment_unmap") timeline.reserved_at_peak += entry->size;
+  }
   sort_labels(timeline);
   return timeline;
 }

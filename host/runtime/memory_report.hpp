@@ -19,6 +19,9 @@ struct MemoryTimeline {
   std::size_t events = 0;                     ///< allocations and frees
   Point peak;                                 ///< the first with most bytes in all
   std::vector<std::uint64_t> blocks_at_peak;  ///< of each label
+  std::uint64_t reserved_at_peak = 0;         ///< bytes of segments then
+  std::uint64_t raised_by_bytes = 0;          ///< the allocation that led to the peak; 0: it was there before the history
+  std::string raised_by_label;
 };
 
 /// Goes through a device's history, for at most `most_points` points. Blocks that were there before it begin are known by their ends, and by being there at the

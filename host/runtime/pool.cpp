@@ -253,9 +253,12 @@ Block* Pool::take_foreign(const Request& request, Lock& lock) {
 std::string Pool::out_of_memory_text(const Request& request, const std::string& why_not) const {
   const MemoryCounters& counters = heap_.counters();
   std::uint64_t largest = 0, pending = counters.active_bytes.all.current - counters.allocated_bytes.all.current;
-  for (const auto& [address, segment] : heap_.segments())
-    for (const Block* block = segment->first; block; block = block->after)
-      if (block->state == Block::State::free) largest = std::max(largest, block->bytes);
+  // As snapshots have them: of a segment that grows what is held, not the rest of its addresses.
+  std::vector<MemorySegment> segments;
+  heap_.snapshot(runtime_.device().index, segments);
+  for (const MemorySegment& segment : segments)
+    for (const MemoryBlock& block : segment.blocks)
+      if (block.state == "inactive") largest = std::max(largest, block.size);
   std::vector<const MemoryLabel*> labels;
   for (const auto& [name, label] : heap_.labels())
     if (label->current > 0) labels.push_back(label.get());

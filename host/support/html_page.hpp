@@ -25,6 +25,7 @@ body{margin:0 auto;max-width:1400px;padding:16px;font:15px/1.45 system-ui,sans-s
 h1{font-size:22px;margin:4px 0 12px}h2{font-size:17px;margin:26px 0 8px}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px}
 .facts div{background:var(--panel);border-radius:6px;padding:8px 10px}
+.note,.facts b,h1,h2,h3{overflow-wrap:anywhere}
 .facts b{display:block;font-size:18px;font-weight:600}.facts span,.note{color:var(--soft);font-size:13px}
 .row{margin:6px 0}.row span{font-size:12px;color:var(--soft)}
 .row svg{display:block;width:100%;height:22px;background:var(--panel);border-radius:3px}
@@ -46,6 +47,30 @@ inline std::string page_head(std::string_view title, std::string_view style) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>"
       "<title>{}</title><style>{}{}</style></head><body>",
       html_text(title), kPageStyle, style);
+}
+
+/// Begin and end of a text that is too long for a page.
+inline std::string shortened(std::string_view text) {
+  constexpr std::size_t kMost = 160, kBegin = 100, kEnd = 40;
+  if (text.size() <= kMost) return std::string(text);
+  // Not within a character of UTF-8.
+  auto within = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  std::size_t begin = kBegin, end = text.size() - kEnd;
+  while (begin > kBegin - 3 && within(begin)) --begin;
+  while (end < text.size() - kEnd + 3 && within(end)) ++end;
+  return fmt::format("{}…{}", text.substr(0, begin), text.substr(end));
+}
+
+/// Text of a page in which a name may break after what parts its words, and is cut if it is too long; not for attributes.
+inline std::string html_words(std::string_view text) {
+  std::string out;
+  const std::string escaped = html_text(shortened(text));
+  for (std::size_t i = 0; i < escaped.size(); ++i) {
+    out += escaped[i];
+    const bool last_colon = escaped[i] == ':' && (i + 1 == escaped.size() || escaped[i + 1] != ':');
+    if (i + 1 < escaped.size() && (escaped[i] == '_' || escaped[i] == '/' || escaped[i] == ',' || last_colon)) out += "<wbr/>";
+  }
+  return out;
 }
 
 inline std::string page_fact(std::string_view name, std::string_view value) { return fmt::format("<div><span>{}</span><b>{}</b></div>", name, value); }

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include <unistd.h>
@@ -65,6 +66,22 @@ TEST(MatrixRoofs, FilesKeepThem) {
   EXPECT_EQ(roof.bytes, 2e11);
   EXPECT_EQ(roof.matrix, (std::vector<std::pair<std::string, double>>{{"2:4 i8", 9e13}, {"f16", 4e13}})) << "numbers above zero alone";
   EXPECT_TRUE(detail::roof_of_file("no roofline").matrix.empty());
+}
+
+/// What the plot of a page names limits of: those that are close in one text.
+std::set<std::string, std::less<>> names_of_limits(const std::string& page) {
+  std::set<std::string, std::less<>> names;
+  constexpr std::string_view kBegin = ">matrix ";
+  for (std::size_t at = page.find(kBegin); at != std::string::npos; at = page.find(kBegin, at)) {
+    at += kBegin.size();
+    const std::size_t end = page.find("</text>", at);
+    while (at < end) {
+      const std::size_t comma = std::min(page.find(", ", at), end);
+      names.insert(page.substr(at, comma - at));
+      at = comma + 2;
+    }
+  }
+  return names;
 }
 
 TEST(MatrixRoofs, EventsStandAgainstTheirOwn) {
@@ -161,7 +178,7 @@ TEST(MatrixRoofs, EventsStandAgainstTheirOwn) {
         EXPECT_EQ(found, 1);
         EXPECT_EQ(trace.at("deviceProperties").at(0).contains(fmt::format("roof GFLOP/s of matrix instructions of {}", call.name)), known);
         EXPECT_NE(page.find(fmt::format("{} (matrix {})", known ? "compute" : "not known", call.name)), std::string::npos);
-        EXPECT_EQ(page.find(fmt::format(">matrix {}</text>", call.name)) != std::string::npos, known);
+        EXPECT_EQ(names_of_limits(page).contains(call.name), known);
       }
     }
   }

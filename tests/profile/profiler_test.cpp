@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <clutch/allocator.hpp>
 #include <clutch/profiler.hpp>
 
 #include "profile/output.hpp"
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -546,6 +548,26 @@ TEST(Profiler, WritesNothingByHalf) {
   EXPECT_NE(plain.find("the output must be a file that can be written"), std::string::npos) << plain;
   EXPECT_NE(plain.find("File too large"), std::string::npos) << plain;
   EXPECT_EQ(file.files(), 0u);
+  // Likewise the other files, each of more than 1000 bytes. (Annotations of no graph are fewer.)
+  const rlimit least{1000, former.rlim_max};
+  ScratchFile packed("trace.json.gz"), page("page.html"), snapshot("snapshot.pickle"), memory("memory.html");
+  const std::pair<const ScratchFile*, std::function<void(const std::string&)>> writers[] = {
+      {&packed, [&](const std::string& path) { profiler.export_chrome_trace(path); }},
+      {&page, [&](const std::string& path) { profiler.export_html(path); }},
+      {&snapshot, dump_memory_snapshot},
+      {&memory, dump_memory_snapshot}};
+  for (const auto& [of, write] : writers) {
+    ::setrlimit(RLIMIT_FSIZE, &least);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const ErrorCode code = code_of([&] { write(of->path()); });
+    ::setrlimit(RLIMIT_FSIZE, &former);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_EQ(code, ErrorCode::io) << of->path();
+    EXPECT_EQ(of->files(), 0u) << of->path();
+    write(of->path());
+    EXPECT_EQ(of->files(), 1u);
+    EXPECT_GT(of->text().size(), 1000u) << of->path();
+  }
   // An older file stays as it was.
   profiler.export_chrome_trace(file.path());
   const std::string before = file.text();
@@ -572,6 +594,8 @@ TEST(Profiler, RecordsAnyProgramByTheEnvironment) {
   }
   const auto trace = file.json();
   EXPECT_EQ(check_trace(trace), "");
+  EXPECT_GT(trace["profilerOverhead"]["us per command"].get<double>(), 0);
+  EXPECT_GT(trace["profilerOverhead"]["total us"].get<double>(), 0);
   int kernels = 0;
   for (const auto& e : trace["traceEvents"]) kernels += e.value("cat", "") == "kernel";
   EXPECT_GT(kernels, 0);

@@ -275,6 +275,29 @@ TEST(Allocator, PastTheLimitIsAnErrorAndLeavesAllUsable) {
   }
 }
 
+/// What an Error says of the largest free block is memory that is held: not the rest of a range of addresses.
+TEST(Allocator, OutOfMemorySaysWhatIsHeldAndFree) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const char* settings : {"expandable_segments:False", ""}) {
+      Limited limited(device, 60 * kMiB);
+      Configured configured(settings);
+      const Tensor first = bytes_of(device, 4 * kMiB);
+      std::optional<Tensor> middle(bytes_of(device, 6 * kMiB));
+      const Tensor last = bytes_of(device, 4 * kMiB);
+      middle.reset();
+      const std::string message = message_of([&] { bytes_of(device, 100 * kMiB); });
+      std::uint64_t largest = 0;
+      for (const MemorySegment& segment : memory_snapshot().segments)
+        for (const MemoryBlock& block : segment.blocks)
+          if (segment.device == device.index() && block.state == "inactive") largest = std::max(largest, block.size);
+      const auto stats = memory_stats(device);
+      const std::string wanted = fmt::format("clutch holds {} there, {} in use, 0 in use by other streams alone; the largest free block has {};",
+                                             stats.at("reserved_bytes.all.current"), stats.at("allocated_bytes.all.current"), largest);
+      EXPECT_NE(message.find(wanted), std::string::npos) << message << '\n' << wanted;
+    }
+  }
+}
+
 TEST(Allocator, TheLimitIsToldAsAFraction) {
   CLUTCH_EACH_DEVICE(device) {
     const double total = static_cast<double>(device.traits().global_bytes);

@@ -172,6 +172,24 @@ TEST(Heap, AThousandGrowingAllocationsNeedNoNewSegment) {
   EXPECT_EQ(ours.heap().counters().device_allocs, 1u);
 }
 
+/// A range is no longer than the device's largest buffer: what does not fit goes into further ones, which fill in their order.
+TEST(Heap, GrowthGoesOnInFurtherRanges) {
+  constexpr std::uint64_t kRange = 64ull << 20, kBytes = 15ull << 20;
+  Driven ours({}, 4096, kRange);
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 12; ++i) blocks.push_back(ours.malloc(kBytes, 1));
+  EXPECT_EQ(ours.heap().counters().device_allocs, 3u);
+  for (const auto& [address, segment] : ours.heap().segments()) EXPECT_EQ(segment->bytes, kRange);
+  EXPECT_LE(ours.heap().reserved(), 12 * kBytes + 12 * 4096) << "pages count when they are used";
+  for (std::size_t i = 1; i < blocks.size(); ++i) EXPECT_EQ(blocks[i]->segment == blocks[i - 1]->segment, i % 4 != 0) << i;
+  // What is free in them is taken before a new range.
+  const detail::Segment* second = blocks[5]->segment;
+  ours.free(blocks[5]);
+  EXPECT_EQ(ours.malloc(kBytes, 1)->segment, second);
+  EXPECT_EQ(ours.heap().counters().device_allocs, 3u);
+  check_structure(ours.heap(), 4096);
+}
+
 TEST(Heap, FragmentationOfVaryingLengthsIsBounded) {
   // Sequences of lengths that vary: layers' activations are kept until they are freed backwards, keys and values stay for some steps.
   std::mt19937_64 random(seed());
