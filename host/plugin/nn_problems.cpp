@@ -222,7 +222,8 @@ void each_cross_entropy(PluginProblems& problems, const Next& next) {
           // Of unsigned targets a class is the one without a part.
           const std::int64_t ignored = kDTypes[static_cast<std::size_t>(target)].is_signed ? -100 : 3;
           next(make.call(dtype, target, {37, 53}, weighted, reduction, 0, ignored, !shares && reduction == nn::Reduction::none));
-          next(make.call(dtype, target, {5, 11, 3, 2}, weighted, reduction, 0.125, 2, false));
+          next(make.call(dtype, target, {21, 64}, weighted, reduction, 0.125, 2, false));
+          next(make.call(dtype, target, {5, 11, 3, 2}, weighted, reduction, 0.5, 2, false));
           if (!weighted) next(make.call(dtype, target, {19}, weighted, reduction, 0, -1, false));
         }
     }
