@@ -266,7 +266,11 @@ namespace {
 
 /// Whole numbers of any dtype, as whole() makes them.
 Tensor any_whole(PluginProblems& problems, DType dtype, std::int64_t least, std::int64_t end, const Dims& sizes) {
-  return whole(problems, DType::i64, least, end, sizes).to(dtype, {}, problems.stream());
+  const std::vector<std::int64_t> values = whole(problems, DType::i64, least, end, sizes).to_host<std::int64_t>(problems.stream());
+  std::vector<std::uint8_t> bytes;
+  for (const std::int64_t value : values)
+    for (int i = 0; i < bits(dtype); i += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> i));
+  return from_bytes(bytes.data(), bytes.size(), sizes, {.dtype = dtype, .device = problems.stream().device()}, problems.stream());
 }
 
 }  // namespace

@@ -93,7 +93,15 @@ void norm_problems(PluginProblems& problems, bool layers) {
     const DType dtype = x.dtype(), kept = dtype == DType::f64 ? DType::f64 : DType::f32;
     Dims of_rows = x.sizes(), row;
     for (int d = x.rank() - rank; d < x.rank(); ++d) row.push_back(x.sizes()[d]), of_rows[d] = 1;
-    const Tensor weight = weighted ? problems.random(of_weight, row) : Tensor(), bias = biased ? problems.random(of_weight, row) : Tensor();
+    // Beside an x with other strides they have some, too.
+    auto affine = [&](bool given) {
+      if (!given) return Tensor();
+      if (x.is_contiguous()) return problems.random(of_weight, row);
+      Dims doubled = row;
+      doubled.push_back(2);
+      return problems.random(of_weight, doubled).select(row.rank(), 0);
+    };
+    const Tensor weight = affine(weighted), bias = affine(biased);
     PluginProblem one{
         .name = fmt::format("{} {} in rows of rank {}, eps {}{}{}{}{}", name(dtype), to_string(x.sizes()), rank, eps,
                             weighted ? fmt::format(", weighted by {}", name(of_weight)) : "", biased ? fmt::format(", with a bias of {}", name(of_weight)) : "",
@@ -201,9 +209,25 @@ class CrossEntropies {
 
 std::string text_of(const Classes& c) {
   constexpr std::string_view kReductions[] = {"mean", "sum", "none"};
-  return fmt::format("{} {} of {}{}, {}, smoothing {}, ignored {}", name(c.logits.dtype()), to_string(c.logits.sizes()), name(c.target.dtype()),
-                     c.options.weight.defined() ? ", weighted" : "", kReductions[static_cast<std::size_t>(c.options.reduction)], c.options.label_smoothing,
-                     c.options.ignore_index);
+  return fmt::format("{} {}{} of {}{}, {}, smoothing {}, ignored {}", name(c.logits.dtype()), to_string(c.logits.sizes()),
+                     c.logits.is_contiguous() ? "" : " transposed", name(c.target.dtype()), c.options.weight.defined() ? ", weighted" : "",
+                     kReductions[static_cast<std::size_t>(c.options.reduction)], c.options.label_smoothing, c.options.ignore_index);
+}
+
+/// The same call of two dimensions with other strides.
+Classes strided(PluginProblems& problems, Classes c) {
+  auto other = [&](const Tensor& t) {
+    const std::vector<std::uint8_t> bytes = t.to_bytes(problems.stream());
+    const auto size = static_cast<std::size_t>(bits(t.dtype()) / 8);
+    std::vector<std::uint8_t> doubled(2 * bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) doubled[2 * (i / size) * size + size + i % size] = bytes[i];
+    Dims sizes = t.sizes();
+    sizes.push_back(2);
+    return from_bytes(doubled.data(), doubled.size(), sizes, {.dtype = t.dtype(), .device = t.device()}, problems.stream()).select(t.rank(), 1);
+  };
+  c.logits = problems.random(c.logits.dtype(), {c.logits.size(1), c.logits.size(0)}).mT(), c.target = other(c.target);
+  if (c.options.weight.defined()) c.options.weight = other(c.options.weight);
+  return c;
 }
 
 /// All that a call may have: next(call).
@@ -223,6 +247,7 @@ void each_cross_entropy(PluginProblems& problems, const Next& next) {
           const std::int64_t ignored = kDTypes[static_cast<std::size_t>(target)].is_signed ? -100 : 3;
           next(make.call(dtype, target, {37, 53}, weighted, reduction, 0, ignored, !shares && reduction == nn::Reduction::none));
           next(make.call(dtype, target, {21, 64}, weighted, reduction, 0.125, 2, false));
+          next(strided(problems, make.call(dtype, target, {23, 40}, weighted, reduction, 0, 2, false)));
           next(make.call(dtype, target, {5, 11, 3, 2}, weighted, reduction, 0.5, 2, false));
           if (!weighted) next(make.call(dtype, target, {19}, weighted, reduction, 0, -1, false));
         }
@@ -272,7 +297,9 @@ void cross_entropy_gradient_problems(PluginProblems& problems) {
     const bool apart = c.options.reduction == nn::Reduction::none;
     const Dims of_grad = apart ? c.losses : Dims{};
     // Any maximum and sum of a row: the gradient is a formula of them.
-    const Tensor grad = problems.from_values(dtype, make.numbers(numel(of_grad), -1, 1)).reshape(of_grad),
+    const bool repeats = apart && !c.logits.is_contiguous();  // as that of a sum
+    const Tensor grad = repeats ? problems.from_values(dtype, make.numbers(1, -1, 1)).expand(of_grad)
+                                : problems.from_values(dtype, make.numbers(numel(of_grad), -1, 1)).reshape(of_grad),
                  max = problems.from_values(kept, make.numbers(numel(c.rows), 3, 5)).reshape(c.rows),
                  log_sum = problems.from_values(kept, make.numbers(numel(c.rows), 0, 4)).reshape(c.rows);
     PluginProblem one{.name = text_of(c), .inputs = {grad, c.logits, c.target, max, log_sum}, .outputs = {{dtype, c.logits.sizes()}}};
