@@ -734,6 +734,11 @@ const clutch_api_t kApi{
     clutch_selective_scan_out,
     clutch_selective_scan_backward_out,
     clutch_graph_measure,
+    clutch_row_function_parse,
+    clutch_row_function_text,
+    clutch_row_function_param_count,
+    clutch_row_function_param_value,
+    clutch_row_function_with_params,
 };
 
 }}}  // namespace clutch::v0::capi

@@ -67,6 +67,12 @@ clutch_status_t clutch_row_function_create(const clutch_dtype_t* inputs, size_t 
     inputs_count, "inputs"), capi::reduces(ops, ops_count, "ops"), capi::functions(values, values_count, "values"), capi::ref(elements),
     capi::ref(results))}; });
 }
+clutch_status_t clutch_row_function_parse(const char* text, clutch_row_function_t** result) {
+  return guarded("clutch_row_function_parse", [&] { clear(result); *result = new clutch_row_function_t{clutch::RowFunction::parse(capi::text(text))}; });
+}
+clutch_status_t clutch_row_function_text(const clutch_row_function_t* row_function, char* text, size_t capacity, size_t* length) {
+  return guarded("clutch_row_function_text", [&] { put_text(need(row_function, "row_function").text(), text, capacity, length); });
+}
 clutch_status_t clutch_row_function_input_count(const clutch_row_function_t* row_function, int64_t* result) {
   return guarded("clutch_row_function_input_count", [&] { *cleared(result) = need(row_function, "row_function").input_count(); });
 }
@@ -75,6 +81,17 @@ clutch_status_t clutch_row_function_element_count(const clutch_row_function_t* r
 }
 clutch_status_t clutch_row_function_result_count(const clutch_row_function_t* row_function, int64_t* result) {
   return guarded("clutch_row_function_result_count", [&] { *cleared(result) = need(row_function, "row_function").result_count(); });
+}
+clutch_status_t clutch_row_function_param_count(const clutch_row_function_t* row_function, int64_t* result) {
+  return guarded("clutch_row_function_param_count", [&] { *cleared(result) = need(row_function, "row_function").param_count(); });
+}
+clutch_status_t clutch_row_function_param_value(const clutch_row_function_t* row_function, int64_t i, double* result) {
+  return guarded("clutch_row_function_param_value", [&] { *cleared(result) = need(row_function, "row_function").param_value(capi::narrow<int>(i, "i")); });
+}
+clutch_status_t clutch_row_function_with_params(const clutch_row_function_t* row_function, const double* values, size_t values_count,
+    clutch_row_function_t** result) {
+  return guarded("clutch_row_function_with_params", [&] { clear(result); *result = new clutch_row_function_t{need(row_function,
+    "row_function").with_params(capi::f64s(values, values_count, "values"))}; });
 }
 clutch_status_t clutch_rowwise_out(const clutch_tensor_t* const* outputs, size_t outputs_count, const clutch_row_function_t* function,
     const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_rowwise_options_t* options, const clutch_stream_t* stream) {

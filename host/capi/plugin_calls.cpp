@@ -366,6 +366,56 @@ const clutch_nn_rms_norm_gradients_t* lend([[maybe_unused]] Lent& lent, [[maybe_
   c.weight = lent.object<clutch_tensor_t>(value.weight);
   return lent.kept(c);
 }
+const clutch_rowwise_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const RowwiseOptions& value) {
+  clutch_rowwise_options_t c = CLUTCH_ROWWISE_OPTIONS_INIT;
+  c.dims = value.dims.begin(), c.dims_count = static_cast<std::size_t>(value.dims.rank());
+  std::vector<std::int64_t> dtype;
+  for (int i = 0; i < value.dtype.size(); ++i) dtype.push_back(static_cast<std::int64_t>(value.dtype[i]));
+  c.dtype_count = dtype.size();
+  c.dtype = lent.kept(std::move(dtype))->data();
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_nn_layer_norm_result_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::LayerNormResult& value) {
+  clutch_nn_layer_norm_result_t c = CLUTCH_NN_LAYER_NORM_RESULT_INIT;
+  c.y = lent.object<clutch_tensor_t>(value.y);
+  c.mean = lent.object<clutch_tensor_t>(value.mean);
+  c.rstd = lent.object<clutch_tensor_t>(value.rstd);
+  return lent.kept(c);
+}
+const clutch_nn_rms_norm_result_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::RmsNormResult& value) {
+  clutch_nn_rms_norm_result_t c = CLUTCH_NN_RMS_NORM_RESULT_INIT;
+  c.y = lent.object<clutch_tensor_t>(value.y);
+  c.rrms = lent.object<clutch_tensor_t>(value.rrms);
+  return lent.kept(c);
+}
+const clutch_nn_cross_entropy_result_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::CrossEntropyResult& value) {
+  clutch_nn_cross_entropy_result_t c = CLUTCH_NN_CROSS_ENTROPY_RESULT_INIT;
+  c.loss = lent.object<clutch_tensor_t>(value.loss);
+  c.max = lent.object<clutch_tensor_t>(value.max);
+  c.log_sum = lent.object<clutch_tensor_t>(value.log_sum);
+  return lent.kept(c);
+}
+const clutch_nn_cross_entropy_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::CrossEntropyOptions& value) {
+  clutch_nn_cross_entropy_options_t c = CLUTCH_NN_CROSS_ENTROPY_OPTIONS_INIT;
+  c.weight = lent.object<clutch_tensor_t>(value.weight);
+  c.ignore_index = value.ignore_index;
+  c.reduction = static_cast<std::int64_t>(value.reduction);
+  c.label_smoothing = value.label_smoothing;
+  return lent.kept(c);
+}
+const clutch_kthvalue_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const KthvalueOptions& value) {
+  clutch_kthvalue_options_t c = CLUTCH_KTHVALUE_OPTIONS_INIT;
+  c.keepdim = value.keepdim;
+  c.implementation = value.implementation.c_str();
+  return lent.kept(c);
+}
+const clutch_nn_embedding_backward_options_t* lend([[maybe_unused]] Lent& lent, [[maybe_unused]] const nn::EmbeddingBackwardOptions& value) {
+  clutch_nn_embedding_backward_options_t c = CLUTCH_NN_EMBEDDING_BACKWARD_OPTIONS_INIT;
+  c.padding_index = value.padding_index;
+  c.scale_by_frequency = value.scale_by_frequency;
+  return lent.kept(c);
+}
 void tell(std::string& text, const Tensor& value) { text += fmt::format("{}{}", text.empty() ? "" : " ", value.defined() ? name(value.dtype()) : "none"); }
 /// Each dtype once, and none where a list has undefined tensors or is empty.
 void tell(std::string& text, TensorList list) {
@@ -384,6 +434,7 @@ void tell_all(std::string& text, TensorList list) {
 void tell(std::string& text, const sparse::SemiStructured& value) { text += fmt::format(" {}", value.empty() ? "none" : name(value.dtype())); }
 /// All of a function but the values of its params.
 void tell(std::string& text, const ExprFunction& value) { text += fmt::format(" {}", value.text()); }
+void tell(std::string& text, const RowFunction& value) { text += fmt::format(" {}", value.text()); }
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const AddcOptions& value) {
   text += fmt::format(" order {}", static_cast<int>(value.order));
 }
@@ -554,6 +605,32 @@ void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::NormOpt
 void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::RmsNormGradients& value) {
   tell(text, value.x);
   tell(text, value.weight);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const RowwiseOptions& value) {
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::LayerNormResult& value) {
+  tell(text, value.y);
+  tell(text, value.mean);
+  tell(text, value.rstd);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::RmsNormResult& value) {
+  tell(text, value.y);
+  tell(text, value.rrms);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::CrossEntropyResult& value) {
+  tell(text, value.loss);
+  tell(text, value.max);
+  tell(text, value.log_sum);
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::CrossEntropyOptions& value) {
+  tell(text, value.weight);
+  text += fmt::format(" reduction {}", static_cast<int>(value.reduction));
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const KthvalueOptions& value) {
+  if (value.keepdim) text += " keepdim";
+}
+void tell([[maybe_unused]] std::string& text, [[maybe_unused]] const nn::EmbeddingBackwardOptions& value) {
+  if (value.scale_by_frequency) text += " scale_by_frequency";
 }
 std::string tell_addcdiv_out(const void* const* a) {
   std::string text;
@@ -910,6 +987,79 @@ std::string tell_nn_rms_norm_backward_out(const void* const* a) {
   tell(text, *static_cast<const nn::NormOptions*>(a[5]));
   return text;
 }
+std::string tell_rowwise_out(const void* const* a) {
+  std::string text;
+  tell_all(text, *static_cast<const TensorList*>(a[0]));
+  tell(text, *static_cast<const RowFunction*>(a[1]));
+  tell_all(text, *static_cast<const TensorList*>(a[2]));
+  tell(text, *static_cast<const RowwiseOptions*>(a[3]));
+  return text;
+}
+std::string tell_nn_layer_norm_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const nn::LayerNormResult*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const nn::NormOptions*>(a[4]));
+  return text;
+}
+std::string tell_nn_rms_norm_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const nn::RmsNormResult*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const nn::NormOptions*>(a[3]));
+  return text;
+}
+std::string tell_nn_cross_entropy_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const nn::CrossEntropyResult*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const nn::CrossEntropyOptions*>(a[3]));
+  return text;
+}
+std::string tell_nn_cross_entropy_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const Tensor*>(a[3]));
+  tell(text, *static_cast<const nn::CrossEntropyResult*>(a[4]));
+  tell(text, *static_cast<const nn::CrossEntropyOptions*>(a[5]));
+  return text;
+}
+std::string tell_kthvalue_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Sorted*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const KthvalueOptions*>(a[4]));
+  return text;
+}
+std::string tell_nn_embedding_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  return text;
+}
+std::string tell_nn_embedding_backward_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const Tensor*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const nn::EmbeddingBackwardOptions*>(a[4]));
+  return text;
+}
+std::string tell_linalg_eigvalsh_out(const void* const* a) {
+  std::string text;
+  tell(text, *static_cast<const Tensor*>(a[0]));
+  tell(text, *static_cast<const linalg::EighStatus*>(a[1]));
+  tell(text, *static_cast<const Tensor*>(a[2]));
+  tell(text, *static_cast<const linalg::EighOptions*>(a[3]));
+  return text;
+}
 clutch_status_t call_addcdiv_out(void (*function)(void), const void* const* a) {
   Lent lent;
   return reinterpret_cast<decltype(&clutch_addcdiv_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const AddcOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
@@ -1082,6 +1232,42 @@ clutch_status_t call_nn_rms_norm_backward_out(void (*function)(void), const void
   Lent lent;
   return reinterpret_cast<decltype(&clutch_nn_rms_norm_backward_out)>(function)(lend(lent, *static_cast<const nn::RmsNormGradients*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[4])), lend(lent, *static_cast<const nn::NormOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
 }
+clutch_status_t call_rowwise_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_rowwise_out)>(function)(lent.list(*static_cast<const TensorList*>(a[0])), static_cast<const TensorList*>(a[0])->size(), lent.object<clutch_row_function_t>(*static_cast<const RowFunction*>(a[1])), lent.list(*static_cast<const TensorList*>(a[2])), static_cast<const TensorList*>(a[2])->size(), lend(lent, *static_cast<const RowwiseOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_nn_layer_norm_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_layer_norm_out)>(function)(lend(lent, *static_cast<const nn::LayerNormResult*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const nn::NormOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_nn_rms_norm_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_rms_norm_out)>(function)(lend(lent, *static_cast<const nn::RmsNormResult*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const nn::NormOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_nn_cross_entropy_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_cross_entropy_out)>(function)(lend(lent, *static_cast<const nn::CrossEntropyResult*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const nn::CrossEntropyOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
+clutch_status_t call_nn_cross_entropy_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_cross_entropy_backward_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[3])), lend(lent, *static_cast<const nn::CrossEntropyResult*>(a[4])), lend(lent, *static_cast<const nn::CrossEntropyOptions*>(a[5])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[6])));
+}
+clutch_status_t call_kthvalue_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_kthvalue_out)>(function)(lend(lent, *static_cast<const Sorted*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), *static_cast<const std::int64_t*>(a[2]), *static_cast<const int*>(a[3]), lend(lent, *static_cast<const KthvalueOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_nn_embedding_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_embedding_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[3])));
+}
+clutch_status_t call_nn_embedding_backward_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_nn_embedding_backward_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), *static_cast<const std::int64_t*>(a[3]), lend(lent, *static_cast<const nn::EmbeddingBackwardOptions*>(a[4])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[5])));
+}
+clutch_status_t call_linalg_eigvalsh_out(void (*function)(void), const void* const* a) {
+  Lent lent;
+  return reinterpret_cast<decltype(&clutch_linalg_eigvalsh_out)>(function)(lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[0])), lend(lent, *static_cast<const linalg::EighStatus*>(a[1])), lent.object<clutch_tensor_t>(*static_cast<const Tensor*>(a[2])), lend(lent, *static_cast<const linalg::EighOptions*>(a[3])), lent.object<clutch_stream_t>(*static_cast<const Stream*>(a[4])));
+}
 
 }  // namespace
 
@@ -1130,6 +1316,15 @@ std::span<const PluginCall> plugin_calls() {
       {"nn_log_softmax_backward_out", "nn::log_softmax_backward", call_nn_log_softmax_backward_out, tell_nn_log_softmax_backward_out},
       {"nn_layer_norm_backward_out", "nn::layer_norm_backward", call_nn_layer_norm_backward_out, tell_nn_layer_norm_backward_out},
       {"nn_rms_norm_backward_out", "nn::rms_norm_backward", call_nn_rms_norm_backward_out, tell_nn_rms_norm_backward_out},
+      {"rowwise_out", "rowwise", call_rowwise_out, tell_rowwise_out},
+      {"nn_layer_norm_out", "nn::layer_norm", call_nn_layer_norm_out, tell_nn_layer_norm_out},
+      {"nn_rms_norm_out", "nn::rms_norm", call_nn_rms_norm_out, tell_nn_rms_norm_out},
+      {"nn_cross_entropy_out", "nn::cross_entropy", call_nn_cross_entropy_out, tell_nn_cross_entropy_out},
+      {"nn_cross_entropy_backward_out", "nn::cross_entropy_backward", call_nn_cross_entropy_backward_out, tell_nn_cross_entropy_backward_out},
+      {"kthvalue_out", "kthvalue", call_kthvalue_out, tell_kthvalue_out},
+      {"nn_embedding_out", "nn::embedding", call_nn_embedding_out, tell_nn_embedding_out},
+      {"nn_embedding_backward_out", "nn::embedding_backward", call_nn_embedding_backward_out, tell_nn_embedding_backward_out},
+      {"linalg_eigvalsh_out", "linalg::eigvalsh", call_linalg_eigvalsh_out, tell_linalg_eigvalsh_out},
   };
   return kCalls;
 }

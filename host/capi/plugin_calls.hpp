@@ -2,7 +2,6 @@
 #pragma once
 // Plugins' functions by the C ABI.
 #include <clutch/plugin.h>
-#include <clutch/error.hpp>
 
 #include <span>
 #include <string>
@@ -30,10 +29,5 @@ void set_plugin_error(const char* text);
 void clear_plugin_error();
 /// The text given since then; else that of the thread's last error, which a C function left that the plugin had called.
 std::string plugin_error();
-/// The error that a failing plugin's code stands for; `otherwise` for a number that is no code.
-inline ErrorCode error_code(clutch_status_t status, ErrorCode otherwise) {
-  const auto code = static_cast<ErrorCode>(status);
-  return code != ErrorCode::ok && name(code) != "unknown" ? code : otherwise;
-}
 
 }}}  // namespace clutch::v0::capi

@@ -415,11 +415,12 @@ struct Shapes {
   explicit Shapes(const Checked& c) : w(with(c.outer, {c.pairs})), v(with(c.outer, {c.n, c.pairs})), info(c.outer) {}
 };
 
-/// Eigenpairs by a plugin. False if none takes them.
-bool solved_by_plugin(const Tensor& w, const Tensor& v, const linalg::EighStatus& status, const Tensor& a, const Checked& c, const EighOptions& options,
+/// Eigenpairs, or eigenvalues where v is null, by a plugin. False if none takes them.
+bool solved_by_plugin(const Tensor& w, const Tensor* v, const linalg::EighStatus& status, const Tensor& a, const Checked& c, const EighOptions& options,
                       const Stream& stream) {
   if (c.batch == 0 || c.n == 0 || c.pairs == 0 || options.driver != EighDriver::automatic) return false;
-  return by_plugin("linalg::eigh", {}, {&w, &v, &status, &a, &options, &stream}, stream);
+  if (!v) return by_plugin("linalg::eigvalsh", {}, {&w, &status, &a, &options, &stream}, stream);
+  return by_plugin("linalg::eigh", {}, {&w, v, &status, &a, &options, &stream}, stream);
 }
 
 linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& options, const Stream& given, const char* op) {
@@ -431,7 +432,7 @@ linalg::EighResult solve(const Tensor& a, bool vectors, const EighOptions& optio
   result.w = made(shapes.w, eigh_real_of(a.dtype()));
   if (vectors) result.v = made(with(c.outer, {c.pairs, c.n}), a.dtype()).mT();
   result.status = {made(shapes.info, DType::i32), made(shapes.info, DType::i32)};
-  if (vectors && solved_by_plugin(result.w, result.v, result.status, a, c, options, stream)) return result;
+  if (solved_by_plugin(result.w, vectors ? &result.v : nullptr, result.status, a, c, options, stream)) return result;
   run(result.w, result.v, result.status.info, result.status.sweeps, a, c, options, stream, op);
   return result;
 }
@@ -456,7 +457,7 @@ void solve_into(const Tensor& w, const Tensor* v, const linalg::EighStatus& stat
     for (std::size_t j = 0; j < i; ++j) check_apart(*results[i].second, *results[j].second, op);
   }
   const Stream stream = resolve_stream(given, *c.runtime, op);
-  if (v && solved_by_plugin(w, *v, status, a, c, options, stream)) return;
+  if (solved_by_plugin(w, v, status, a, c, options, stream)) return;
   run(w, v ? *v : Tensor(), info, sweeps, a, c, options, stream, op);
 }
 

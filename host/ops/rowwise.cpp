@@ -4,6 +4,8 @@
 #include <clutch/ops/rowwise.hpp>
 
 #include "encode/meaning.hpp"
+#include "encode/plugin_functions.hpp"
+#include "encode/plugin_ops.hpp"
 #include "expr/shared_params.hpp"
 #include "expr/side_by_side.hpp"
 #include "ops/copy_plan.hpp"
@@ -15,12 +17,14 @@
 #include "runtime/quirks.hpp"
 #include "runtime/storage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace clutch { inline namespace v0 {
 namespace {
-void refuse(ErrorCode code, std::string_view why) { throw Error(code, "rowwise", why); }
+[[noreturn]] void refuse(ErrorCode code, std::string_view why) { throw Error(code, "rowwise", why); }
 }  // namespace
 
 // The traced function -----------------------------------------------------------------------------------------------
@@ -87,6 +91,61 @@ RowFunction::RowFunction(const Row& row, std::span<const Expr> elements) {
 int RowFunction::input_count() const noexcept { return body_ ? static_cast<int>(body_->inputs.size()) : 0; }
 int RowFunction::element_count() const noexcept { return body_ && !body_->elements.empty() ? body_->elements.output_count() : 0; }
 int RowFunction::result_count() const noexcept { return body_ && !body_->results.empty() ? body_->results.output_count() : 0; }
+
+int RowFunction::param_count() const noexcept {
+  int count = 0;
+  if (body_)
+    for (const ExprFunction* f : body_->functions()) count += f->param_count();
+  return count;
+}
+double RowFunction::param_value(int i) const {
+  detail::OpName named("RowFunction::param_value");
+  int before = 0;
+  if (body_ && i >= 0)
+    for (const ExprFunction* f : body_->functions()) {
+      if (i < before + f->param_count()) return f->param_value(i - before);
+      before += f->param_count();
+    }
+  refuse(ErrorCode::invalid_argument, fmt::format("the param must be one of {}, got {}", param_count(), i));
+}
+RowFunction RowFunction::with_params(std::span<const double> values) const {
+  detail::OpName named("RowFunction::with_params");
+  if (!body_) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
+  if (static_cast<int>(values.size()) != param_count())
+    refuse(ErrorCode::invalid_argument, fmt::format("each of {} params must have a value, got {}", param_count(), values.size()));
+  auto body = std::make_shared<detail::RowBody>(*body_);
+  auto give = [&](ExprFunction& f) {
+    if (f.param_count() == 0) return;
+    const auto count = static_cast<std::size_t>(f.param_count());
+    f = f.with_params(values.first(count));
+    values = values.subspan(count);
+  };
+  for (ExprFunction& total : body->totals) give(total);
+  if (!body->elements.empty()) give(body->elements);
+  if (!body->results.empty()) give(body->results);
+  return RowFunction(std::move(body));
+}
+
+namespace {
+/// Words of the totals in texts, by Reduce.
+constexpr std::array<std::pair<Reduce, std::string_view>, 4> kTotals{
+    {{Reduce::sum, "sum"}, {Reduce::prod, "prod"}, {Reduce::amin, "amin"}, {Reduce::amax, "amax"}}};
+}  // namespace
+
+std::string RowFunction::text() const {
+  detail::OpName named("RowFunction::text");
+  if (!body_) refuse(ErrorCode::invalid_argument, "the function must be a traced one, got an empty one");
+  std::string text = "rows";
+  for (DType d : body_->inputs) text += fmt::format(" {}", name(d));
+  text += '\n';
+  for (std::size_t i = 0; i < body_->ops.size(); ++i) {
+    const auto word = std::find_if(kTotals.begin(), kTotals.end(), [&](const auto& one) { return one.first == body_->ops[i]; });
+    text += fmt::format("total {}\n{}", word->second, body_->totals[i].text());
+  }
+  if (!body_->elements.empty()) text += "elements\n" + body_->elements.text();
+  if (!body_->results.empty()) text += "results\n" + body_->results.text();
+  return text;
+}
 
 namespace detail {
 namespace {
@@ -659,11 +718,90 @@ std::shared_ptr<const Meaning> rows_meaning(std::shared_ptr<const RowsMeaning> r
   return meaning;
 }
 
+RowFunction parse_rows(std::string_view text) {
+  const std::string_view whole = text;
+  auto failure = [&](std::string_view why) {
+    const auto lines = std::count(whole.begin(), whole.end() - static_cast<std::ptrdiff_t>(text.size()), '\n');
+    return Error(ErrorCode::invalid_argument, "RowFunction::parse", fmt::format("the text must be what text() writes, got, after line {}: {}", lines, why));
+  };
+  auto next_line = [&] {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) throw failure("a line without an end");
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return line;
+  };
+  // The lines up to the function's last one, which begins with "outputs".
+  auto next_function = [&] {
+    const std::string_view from = text;
+    while (!text.empty())
+      if (next_line().starts_with("outputs")) return ExprFunction::parse(from.substr(0, from.size() - text.size()));
+    throw failure("a function that ends without \"outputs\"");
+  };
+  if (!text.starts_with("rows ")) throw failure("the text begins with \"rows\" and dtypes");
+  std::vector<DType> dtypes;
+  for (std::string_view rest = next_line().substr(5);;) {
+    const auto space = rest.find(' ');
+    dtypes.push_back(dtype_from_name(rest.substr(0, space)));
+    if (space == std::string_view::npos) break;
+    rest.remove_prefix(space + 1);
+  }
+  RowsMeaning rows{.accumulator = Row(dtypes).size().dtype()};
+  std::vector<DType> wanted = dtypes;
+  wanted.resize(wanted.size() + kMaxTotals + 1, rows.accumulator);
+  // A function of the inputs, of so many totals and of the length.
+  auto next_part = [&](std::size_t totals) {
+    const ExprFunction f = next_function();
+    if (f.body()->inputs != wanted) throw failure(fmt::format("a function's inputs must be the row's, then {} of {}", kMaxTotals + 1, name(rows.accumulator)));
+    const std::size_t first = dtypes.size() + totals, end = dtypes.size() + kMaxTotals;
+    auto is_later = [&](int i) { return static_cast<std::size_t>(i) >= first && static_cast<std::size_t>(i) < end; };
+    for (const ExprStep& s : f.body()->steps)
+      if (std::any_of(s.operands.begin(), s.operands.end(), is_later)) throw failure("a function must use earlier totals alone");
+    if (std::any_of(f.body()->outputs.begin(), f.body()->outputs.end(), is_later)) throw failure("a function must use earlier totals alone");
+    return f;
+  };
+  while (!text.empty()) {
+    const std::string_view line = next_line();
+    const auto op = std::find_if(kTotals.begin(), kTotals.end(), [&](const auto& one) { return line == fmt::format("total {}", one.second); });
+    if (op != kTotals.end() && rows.elements.empty() && rows.results.empty()) {
+      if (rows.ops.size() == kMaxTotals) throw failure(fmt::format("more than {} totals", kMaxTotals));
+      rows.totals.push_back(next_part(rows.ops.size()));
+      if (rows.totals.back().output_count() != 1) throw failure("a total must be of one value");
+      rows.ops.push_back(static_cast<int>(op->first));
+    } else if (line == "elements" && rows.elements.empty() && rows.results.empty()) {
+      rows.elements = next_part(rows.ops.size());
+    } else if (line == "results" && rows.results.empty()) {
+      rows.results = next_part(rows.ops.size());
+    } else {
+      throw failure(fmt::format("\"{}\" stands where a part of the function begins", line));
+    }
+  }
+  return function_of(rows, dtypes);
+}
+
 Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
   return *validate(outputs, f, inputs, options).runtime;
 }
 
+namespace {
+
+/// Computes a function of tensors alone by a plugin. False if none takes it.
+bool rows_by_plugin(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c, const RowwiseOptions& options,
+                    const Stream& stream) {
+  if (!has_plugin_implementations("rowwise") || c.n == 0 || c.m == 0) return false;
+  const auto all = f.body()->functions();
+  if (!std::all_of(all.begin(), all.end(), [](const ExprFunction* g) { return is_for_plugins(*g); })) return false;
+  return by_plugin("rowwise", options.implementation, {&outputs, &f, &inputs, &options, &stream}, stream);
+}
+
+}  // namespace
+
 }  // namespace detail
+
+RowFunction RowFunction::parse(std::string_view text) {
+  detail::OpName named("RowFunction::parse");
+  return detail::parse_rows(text);
+}
 
 std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options, const Stream& given) {
   detail::OpName named("rowwise");
@@ -676,7 +814,8 @@ std::vector<Tensor> rowwise(const RowFunction& f, std::span<const Tensor> inputs
     detail::compute_dtype(dtype, "rowwise");
     outputs.push_back(empty(element ? c.sizes : c.result, {.dtype = dtype, .device = stream.device()}, stream));
   }
-  detail::run(outputs, f, inputs, c, options, stream);
+  const std::span<const Tensor> made = outputs;
+  if (!detail::rows_by_plugin(made, f, inputs, c, options, stream)) detail::run(outputs, f, inputs, c, options, stream);
   return outputs;
 }
 
@@ -684,7 +823,8 @@ void rowwise_out(std::span<const Tensor> outputs, const RowFunction& f, std::spa
   detail::OpName named("rowwise_out");
   if (outputs.empty()) refuse(ErrorCode::invalid_argument, "there must be an output, got none");
   detail::Checked c = detail::validate(outputs, f, inputs, options);
-  detail::run(outputs, f, inputs, c, options, detail::resolve_stream(given, *c.runtime, "rowwise"));
+  const Stream stream = detail::resolve_stream(given, *c.runtime, "rowwise");
+  if (!detail::rows_by_plugin(outputs, f, inputs, c, options, stream)) detail::run(outputs, f, inputs, c, options, stream);
 }
 
 }}  // namespace clutch::v0

@@ -280,6 +280,16 @@ Sorted plugin_kept(const Tensor& x, std::int64_t k, const Checked& c, const Topk
   return by_plugin("topk", options.implementation, {&result, &x, &k, &c.dim, &options, &stream}, stream) ? result : Sorted{};
 }
 
+/// The same of kthvalue().
+Sorted plugin_kth(const Tensor& x, std::int64_t k, const Checked& c, const KthvalueOptions& options, const Stream& stream) {
+  if (!has_plugin_implementations("kthvalue") || x.numel() == 0 || x.rank() == 0) return {};
+  Dims sizes = x.sizes();
+  options.keepdim ? void(sizes[c.dim] = 1) : sizes.erase(c.dim);
+  const Sorted result{empty(sizes, {.dtype = x.dtype(), .device = stream.device()}, stream),
+                      empty(sizes, {.dtype = DType::i64, .device = stream.device()}, stream)};
+  return by_plugin("kthvalue", options.implementation, {&result, &x, &k, &c.dim, &options, &stream}, stream) ? result : Sorted{};
+}
+
 /// The first `keep` entries of all sorted lines.
 Sorted sorted_lines(const Tensor& x, const Checked& c, const Request& request, const Stream& stream) {
   check_implementation(request.implementation, kOp, kImplementations);
@@ -352,6 +362,7 @@ Sorted kthvalue(const Tensor& x, std::int64_t k, int dim, const KthvalueOptions&
   const detail::Request request{.dim = dim, .keep = k, .descending = false, .implementation = options.implementation};
   const detail::Checked c = detail::validate(x, request, 1);
   const Stream stream = detail::resolve_stream(given, *c.runtime, detail::kOp);
+  if (const Sorted kth = detail::plugin_kth(x, k, c, options, stream); kth.values.defined()) return kth;
   const Sorted all = detail::sorted_lines(x, c, request, stream);
   if (x.rank() == 0) return all;
   auto last = [&](const Tensor& t) {

@@ -4,7 +4,7 @@
 #include <clutch/error.hpp>
 #include <clutch/graph.hpp>
 
-#include "capi/plugin_calls.hpp"
+#include "capi/plugin_status.hpp"
 #include "capi/types.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,12 @@ class ByPlugin : public GraphImpl {
   explicit ByPlugin(const clutch_graph_backend_t& backend) : backend_(backend) {
     check("create", [&] { return backend_.create(&state_); });
   }
-  ~ByPlugin() override { backend_.destroy(state_); }
+  ~ByPlugin() override {
+    capi::call_plugin([&] {
+      backend_.destroy(state_);
+      return CLUTCH_OK;
+    });
+  }
   void instantiate(const GraphProgram& program) override {
     const clutch_graph_program_t given{program};
     check("instantiate", [&] { return backend_.instantiate(state_, &given); });
@@ -29,16 +34,19 @@ class ByPlugin : public GraphImpl {
     const clutch_stream_t on{stream};
     check("replay", [&] { return backend_.replay(state_, &given, &on); });
   }
-  void reset() override { backend_.reset(state_); }
+  void reset() override {
+    check("reset", [&] {
+      backend_.reset(state_);
+      return CLUTCH_OK;
+    });
+  }
 
  private:
   template <class F>
   void check(std::string_view what, const F& f) const {
-    capi::clear_plugin_error();
-    const clutch_status_t status = f();
-    if (status == CLUTCH_OK) return;
-    throw Error(capi::error_code(status, ErrorCode::internal), "Graph",
-                fmt::format("graph backend {} failed in {}: {}", backend_.name, what, capi::plugin_error()));
+    const clutch_status_t status = capi::call_plugin(f);
+    if (status != CLUTCH_OK)
+      throw Error(capi::code_of(status), "Graph", fmt::format("graph backend {} failed in {}: {}", backend_.name, what, capi::reason_of(status)));
   }
   clutch_graph_backend_t backend_;
   void* state_ = nullptr;

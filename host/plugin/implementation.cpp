@@ -4,6 +4,7 @@
 #include <clutch/device.hpp>
 #include <clutch/error.hpp>
 
+#include "capi/plugin_status.hpp"
 #include "plugin/problems.hpp"
 #include "plugin/proofs.hpp"
 #include "runtime/last_launch.hpp"
@@ -25,24 +26,30 @@ class ByFunction : public PluginImplementation {
   }
 
   std::string run(std::span<const void* const> arguments) const override {
-    capi::clear_plugin_error();
-    const clutch_status_t status = call_.call(function_, arguments.data());
+    const clutch_status_t status = capi::call_plugin([&] { return call_.call(function_, arguments.data()); });
     if (status == CLUTCH_OK) return {};
-    const std::string text = capi::plugin_error();
+    const std::string text = capi::reason_of(status);
     if (status == CLUTCH_NOT_SUPPORTED) return text;
-    throw Error(capi::error_code(status, ErrorCode::internal), op, fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
+    throw Error(capi::code_of(status), op, fmt::format("implementation {} of plugin {} failed: {}", name, plugin, text));
   }
 
   std::string call_of(std::span<const void* const> arguments) const override { return call_.tell(arguments.data()); }
 
   std::string refusal(const Device& device, std::span<const void* const> arguments) const override {
-    std::lock_guard lock(mutex_);
-    Proof& proof = proof_on(device);
-    if (!proof.wrong.empty()) return proof.wrong;
     const std::string call = call_of(arguments);
-    if (has_functions(op) && !proof.calls.contains(call) && !proof.refused.contains(call)) {
-      run_proof(device, proof, [&] { prove_call(*this, device, arguments, proof); });
-      if (!proof.wrong.empty()) return proof.wrong;
+    std::unique_lock lock(mutex_);
+    bool is_proved_now = !proofs_.contains(device.index());
+    Proof& proof = proof_on(device);
+    if (proof.wrong.empty() && has_functions(op) && !proof.calls.contains(call) && !proof.refused.contains(call)) {
+      is_proved_now = true;
+      run_proof(proof, [&] { prove_call(*this, device, arguments, proof); });
+    }
+    if (const std::string wrong = proof.wrong; !wrong.empty()) {
+      // Not within the lock: who takes the log's lines may ask for the plugins.
+      lock.unlock();
+      if (is_proved_now)
+        log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), wrong));
+      return wrong;
     }
     return proof.calls.contains(call) ? std::string() : fmt::format("dtypes and options must be those of a problem that it took in its proof, got {}", call);
   }
@@ -61,11 +68,11 @@ class ByFunction : public PluginImplementation {
     const auto known = proofs_.find(device.index());
     if (known != proofs_.end()) return known->second;
     Proof proof;
-    run_proof(device, proof, [&] { proof = prove(*this, device); });
+    run_proof(proof, [&] { proof = prove(*this, device); });
     return proofs_.emplace(device.index(), std::move(proof)).first->second;
   }
   template <class Make>
-  void run_proof(const Device& device, Proof& proof, const Make& make) const {
+  static void run_proof(Proof& proof, const Make& make) {
     // A proof waits for results of its own; a recording that goes on has nothing to do with it.
     const RecordingExempt exempt;
     const Aside aside;
@@ -74,8 +81,6 @@ class ByFunction : public PluginImplementation {
     } catch (const Error& error) {
       proof.wrong = fmt::format("its proof ended with {}: {}", clutch::name(error.code()), error.what());
     }
-    if (!proof.wrong.empty())
-      log_line(LogLevel::warn, fmt::format("implementation {} of {} by plugin {} is not used on device {}: {}", name, op, plugin, device.index(), proof.wrong));
   }
 
   const capi::PluginCall& call_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problems of ops that count, find and move elements by their numbers.
+#include <clutch/nn.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/group.hpp>
 #include <clutch/ops/index.hpp>
@@ -64,6 +65,31 @@ void topk_problems(PluginProblems& problems) {
       add(problems.random(dtype, {11, 23, 2}).transpose(0, 1), 3, 1, largest);
       add(problems.random(dtype, {5000}), 1, 0, largest);
       if (is_floating(dtype)) add(problems.special(dtype, 200), 90, 0, largest);
+    }
+}
+
+void kthvalue_problems(PluginProblems& problems) {
+  auto add = [&](const Tensor& x, std::int64_t k, int dim, bool keepdim) {
+    Dims sizes = x.sizes();
+    if (keepdim)
+      sizes[dim] = 1;
+    else
+      sizes.erase(dim);
+    PluginProblem one{.name = fmt::format("{} {}, number {} along {}{}", name(x.dtype()), to_string(x.sizes()), k, dim, keepdim ? ", kept" : ""),
+                      .inputs = {x},
+                      .outputs = {{x.dtype(), sizes}, {DType::i64, sizes}}};
+    one.run = [=](std::span<const Tensor> to, const std::string& implementation, const Stream& stream) {
+      kthvalue_out({to[0], to[1]}, x, k, dim, {.keepdim = keepdim, .implementation = implementation}, stream);
+    };
+    problems.add(std::move(one));
+  };
+  for (const DType dtype : problems.dtypes([&](const Tensor& x) { kthvalue(x.reshape({0, 1}), 1, 1, {}, problems.stream()); }))
+    for (const bool keepdim : {false, true}) {
+      add(problems.random(dtype, {3, 301}), 7, 1, keepdim);
+      add(problems.random(dtype, {40, 7}), 40, 0, keepdim);
+      add(problems.random(dtype, {11, 23, 2}).transpose(0, 1), 3, 1, keepdim);
+      add(problems.random(dtype, {5000}), 1, 0, keepdim);
+      if (is_floating(dtype)) add(problems.special(dtype, 200), 90, 0, keepdim);
     }
 }
 
@@ -234,6 +260,64 @@ void segment_problems(PluginProblems& problems) {
           add(random({16, 40}).mT(), offsets_of(problems, of, 3, 40), options, true);
           add(problems.special(dtype, 200).reshape({50, 4}), offsets_of(problems, of, 9, 50), options, false);
         }
+}
+
+namespace {
+
+/// Whole numbers of any dtype, as whole() makes them.
+Tensor any_whole(PluginProblems& problems, DType dtype, std::int64_t least, std::int64_t end, const Dims& sizes) {
+  const std::vector<std::int64_t> values = whole(problems, DType::i64, least, end, sizes).to_host<std::int64_t>(problems.stream());
+  std::vector<std::uint8_t> bytes;
+  for (const std::int64_t value : values)
+    for (int i = 0; i < bits(dtype); i += 8) bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> i));
+  return from_bytes(bytes.data(), bytes.size(), sizes, {.dtype = dtype, .device = problems.stream().device()}, problems.stream());
+}
+
+}  // namespace
+
+void embedding_problems(PluginProblems& problems) {
+  const Stream& stream = problems.stream();
+  auto add = [&](const Tensor& weight, const Tensor& index) {
+    Dims sizes = index.sizes();
+    sizes.push_back(weight.size(1));
+    PluginProblem one{.name = fmt::format("{} {} by {} {}", name(weight.dtype()), to_string(weight.sizes()), name(index.dtype()), to_string(index.sizes())),
+                      .inputs = {weight, index},
+                      .outputs = {{weight.dtype(), sizes}},
+                      .any_nan = true};
+    one.run = [=](std::span<const Tensor> to, const std::string&, const Stream& on) { nn::embedding_out(to[0], weight, index, on); };
+    problems.add(std::move(one));
+  };
+  for (const DType dtype : problems.dtypes([&](const Tensor& weight) { nn::embedding(weight.reshape({0, 1}), problems.none(DType::i64), stream); }))
+    for (const DType of : problems.dtypes([&](const Tensor& index) { nn::embedding(problems.none(dtype, {0, 1}), index, stream); })) {
+      if (is_packed(dtype)) continue;  // a plugin's kernel has no word for them
+      const std::int64_t least = kDTypes[static_cast<std::size_t>(of)].is_signed ? -2 : 0;
+      add(problems.random(dtype, {90, 33}), any_whole(problems, of, 0, 90, {7, 20}));
+      add(problems.random(dtype, {16, 40}).mT(), any_whole(problems, of, 0, 40, {60}));
+      add(problems.random(dtype, {50, 8}), any_whole(problems, of, least, 52, {4, 5, 6}).transpose(0, 2));  // some are no rows
+      add(problems.random(dtype, {5, 1}), any_whole(problems, of, 0, 5, {}));
+    }
+}
+
+void embedding_gradient_problems(PluginProblems& problems) {
+  const Stream& stream = problems.stream();
+  auto add = [&](const Tensor& grad, const Tensor& index, std::int64_t rows, std::int64_t padding, bool scaled) {
+    const nn::EmbeddingBackwardOptions options{.padding_index = padding, .scale_by_frequency = scaled};
+    PluginProblem one{.name = fmt::format("{} {} of {} {} to {} rows, padding {}{}", name(grad.dtype()), to_string(grad.sizes()), name(index.dtype()),
+                                          to_string(index.sizes()), rows, padding, scaled ? ", scaled" : ""),
+                      .inputs = {grad, index},
+                      .outputs = {{grad.dtype(), {rows, grad.size(-1)}}},
+                      .any_nan = true};
+    one.run = [=](std::span<const Tensor> to, const std::string&, const Stream& on) { nn::embedding_backward_out(to[0], grad, index, rows, options, on); };
+    problems.add(std::move(one));
+  };
+  for (const DType dtype : problems.dtypes([&](const Tensor& g) { nn::embedding_backward(g.reshape({0, 1}), problems.none(DType::i64), 0, {}, stream); }))
+    for (const DType of : problems.dtypes([&](const Tensor& index) { nn::embedding_backward(problems.none(dtype, {0, 1}), index, 0, {}, stream); }))
+      for (const bool scaled : {false, true}) {
+        if (is_packed(dtype)) continue;
+        add(problems.random(dtype, {7, 20, 33}), any_whole(problems, of, 0, 90, {7, 20}), 90, -1, scaled);
+        add(problems.random(dtype, {60, 16}), any_whole(problems, of, 0, 5, {60}), 5, 3, scaled);
+        add(problems.random(dtype, {9, 100}).mT(), any_whole(problems, of, 0, 40, {100}), 41, -1, scaled);
+      }
 }
 
 void spmm_problems(PluginProblems& problems) {

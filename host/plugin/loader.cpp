@@ -3,7 +3,7 @@
 #include <clutch/plugin.hpp>
 #include <clutch/version.hpp>
 
-#include "capi/plugin_calls.hpp"
+#include "capi/plugin_status.hpp"
 #include "encode/plugin_ops.hpp"
 #include "plugin/driver/driver.hpp"
 #include "plugin/graph_backend.hpp"
@@ -143,8 +143,11 @@ LoadedPlugin query(const Asked& asked) {
   // A symbol of the C ABI that the plugin's own libraries give is another library's.
   if (void* const other = find_symbol(library, "clutch_abi_version"); other && other != reinterpret_cast<void*>(capi::kApi.abi_version))
     fail(ErrorCode::not_supported, asked, "a plugin must call the library that loads it by host->api, got one that loads another libclutch");
-  capi::clear_plugin_error();
-  const clutch_plugin_t* const given = function(CLUTCH_PLUGIN_ABI, &host());
+  const clutch_plugin_t* given = nullptr;
+  capi::call_plugin([&] {
+    given = function(CLUTCH_PLUGIN_ABI, &host());
+    return CLUTCH_OK;
+  });
   if (!given)
     fail(ErrorCode::not_supported, asked,
          fmt::format("clutch_plugin_query must describe the plugin for ABI {}, got NULL: {}", CLUTCH_PLUGIN_ABI, capi::plugin_error()));
@@ -225,9 +228,8 @@ void load_all(State& s) {
   for (LoadedPlugin& one : loaded) {
     if (const auto found = best.find(one.shown.name); found == best.end() || found->second != &one) continue;
     if (one.description.init) {
-      capi::clear_plugin_error();
-      if (const clutch_status_t status = one.description.init(&host()); status != CLUTCH_OK)
-        fail(capi::error_code(status, ErrorCode::not_supported), one.asked, fmt::format("its init must succeed, got {}: {}", status, capi::plugin_error()));
+      if (const clutch_status_t status = capi::call_plugin([&] { return one.description.init(&host()); }); status != CLUTCH_OK)
+        fail(capi::code_of(status, ErrorCode::not_supported), one.asked, fmt::format("its init must succeed, got {}: {}", status, capi::plugin_error()));
     }
     std::vector<std::unique_ptr<PluginImplementation>> made;
     std::vector<clutch_graph_backend_t> backends;

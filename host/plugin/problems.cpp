@@ -269,15 +269,6 @@ void matmul_problems(PluginProblems& problems) {
   }
 }
 
-/// What storing a number may add to an error.
-PluginProblem::Bound store_bound(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return {0x1p-25, 0x1p-11};
-    case DType::bf16: return {0, 0x1p-8};
-    default: return {};
-  }
-}
-
 void softmax_problems(PluginProblems& problems, bool logs) {
   const auto out_form = logs ? nn::log_softmax_out : nn::softmax_out;
   const bool fp64 = problems.stream().device().traits().fp64;
@@ -384,6 +375,14 @@ void flex_problems(PluginProblems& problems) {
 
 }  // namespace
 
+PluginProblem::Bound store_bound(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return {0x1p-25, 0x1p-11};
+    case DType::bf16: return {0, 0x1p-8};
+    default: return {};
+  }
+}
+
 PluginProblems::PluginProblems(const Stream& stream)
     : stream_(stream), random_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())) {}
 
@@ -451,7 +450,8 @@ void add_problems(PluginProblems& problems, std::string_view op) {
   if (op == "segment_reduce") segment_problems(problems);
   if (op == "sparse::spmm") spmm_problems(problems);
   if (op == "sparse::matmul") sparse_matmul_problems(problems);
-  if (op == "linalg::eigh") eigh_problems(problems);
+  if (op == "linalg::eigh") eigh_problems(problems, true);
+  if (op == "linalg::eigvalsh") eigh_problems(problems, false);
   if (op == "uniform_") draw_problems(problems, false);
   if (op == "normal_") draw_problems(problems, true);
   if (op.starts_with("optim::")) optim_problems(problems, op);
@@ -463,9 +463,17 @@ void add_problems(PluginProblems& problems, std::string_view op) {
   if (op == "nn::log_softmax_backward") softmax_gradient_problems(problems, true);
   if (op == "nn::layer_norm_backward") norm_gradient_problems(problems, true);
   if (op == "nn::rms_norm_backward") norm_gradient_problems(problems, false);
+  if (op == "rowwise") rows_problems(problems);
+  if (op == "nn::layer_norm") norm_problems(problems, true);
+  if (op == "nn::rms_norm") norm_problems(problems, false);
+  if (op == "nn::cross_entropy") cross_entropy_problems(problems);
+  if (op == "nn::cross_entropy_backward") cross_entropy_gradient_problems(problems);
+  if (op == "kthvalue") kthvalue_problems(problems);
+  if (op == "nn::embedding") embedding_problems(problems);
+  if (op == "nn::embedding_backward") embedding_gradient_problems(problems);
 }
 
-bool has_functions(std::string_view op) { return op == "map" || op == "reduce" || op == "linalg::matmul_function"; }
+bool has_functions(std::string_view op) { return op == "map" || op == "reduce" || op == "rowwise" || op == "linalg::matmul_function"; }
 
 void add_problems_of_call(PluginProblems& problems, std::string_view op, std::span<const void* const> arguments) {
   auto dtypes = [&](std::size_t i) {
@@ -480,6 +488,7 @@ void add_problems_of_call(PluginProblems& problems, std::string_view op, std::sp
   if (op == "linalg::matmul_function")
     return product_problems(problems, *static_cast<const ExprFunction*>(arguments[3]), dtype(0), dtype(1),
                             static_cast<const linalg::MatrixOperand*>(arguments[2])->tensor()->dtype(), dtypes(4));
+  if (op == "rowwise") return rows_problems(problems, *static_cast<const RowFunction*>(arguments[1]), dtypes(0), dtypes(2));
   function_problems(problems, *static_cast<const ExprFunction*>(arguments[1]), dtypes(0), dtypes(2));
 }
 

@@ -39,6 +39,9 @@ struct PluginProblem {
   std::function<std::string(std::span<const Tensor> out, const Stream& stream)> judge = {};
 };
 
+/// The rounding of a store in a dtype, of results that are compared with those in the widest one.
+PluginProblem::Bound store_bound(DType dtype);
+
 /// Problems on random numbers that differ in each process. The numbers are made on the host, so that a problem that is refused builds no program.
 class PluginProblems {
  public:

@@ -1657,12 +1657,21 @@ CLUTCH_C_API clutch_status_t clutch_row_function_create(const clutch_dtype_t* in
     const clutch_reduce_t* ops, size_t ops_count, const clutch_expr_function_t* const* values,
     size_t values_count, const clutch_expr_function_t* elements, const clutch_expr_function_t* results,
     clutch_row_function_t** result);
+CLUTCH_C_API clutch_status_t clutch_row_function_parse(const char* text, clutch_row_function_t** result);
+CLUTCH_C_API clutch_status_t clutch_row_function_text(const clutch_row_function_t* row_function, char* text,
+    size_t capacity, size_t* length);
 CLUTCH_C_API clutch_status_t clutch_row_function_input_count(const clutch_row_function_t* row_function,
     int64_t* result);
 CLUTCH_C_API clutch_status_t clutch_row_function_element_count(const clutch_row_function_t* row_function,
     int64_t* result);
 CLUTCH_C_API clutch_status_t clutch_row_function_result_count(const clutch_row_function_t* row_function,
     int64_t* result);
+CLUTCH_C_API clutch_status_t clutch_row_function_param_count(const clutch_row_function_t* row_function,
+    int64_t* result);
+CLUTCH_C_API clutch_status_t clutch_row_function_param_value(const clutch_row_function_t* row_function,
+    int64_t i, double* result);
+CLUTCH_C_API clutch_status_t clutch_row_function_with_params(const clutch_row_function_t* row_function,
+    const double* values, size_t values_count, clutch_row_function_t** result);
 CLUTCH_C_API clutch_status_t clutch_rowwise_out(const clutch_tensor_t* const* outputs, size_t outputs_count,
     const clutch_row_function_t* function, const clutch_tensor_t* const* inputs, size_t inputs_count,
     const clutch_rowwise_options_t* options, const clutch_stream_t* stream);

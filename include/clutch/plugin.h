@@ -1453,6 +1453,14 @@ typedef struct clutch_api_t {
       const clutch_tensor_t* a, const clutch_tensor_t* b, const clutch_tensor_t* c,
       const clutch_selective_scan_options_t* options, const clutch_stream_t* stream);
   clutch_status_t (*graph_measure)(clutch_graph_t* graph, int64_t replays, const clutch_stream_t* stream);
+  clutch_status_t (*row_function_parse)(const char* text, clutch_row_function_t** result);
+  clutch_status_t (*row_function_text)(const clutch_row_function_t* row_function, char* text, size_t capacity,
+      size_t* length);
+  clutch_status_t (*row_function_param_count)(const clutch_row_function_t* row_function, int64_t* result);
+  clutch_status_t (*row_function_param_value)(const clutch_row_function_t* row_function, int64_t i,
+      double* result);
+  clutch_status_t (*row_function_with_params)(const clutch_row_function_t* row_function, const double* values,
+      size_t values_count, clutch_row_function_t** result);
 } clutch_api_t;
 
 typedef struct clutch_host_t {
@@ -1473,13 +1481,13 @@ typedef struct clutch_host_t {
  *   and dtypes, options are never NULL, the stream is the one that work goes to. Within it options.implementation of the same op is the library's own.
  * Refusal: CLUTCH_NOT_SUPPORTED before anything was done: the call goes to the next implementation, or fails with the text where this one was named.
  * Proof: before it is chosen for the first time on a device it computes the op's problems, fresh random ones in each process, whose results have to be the bits
- *   of the library's own (attention and softmax: within the contract's error of results in f64; eigenpairs: with the contract's residuals), with no byte written
- *   outside of the outputs and none of the inputs. One that fails is never chosen. Later calls have dtypes of tensors, enumerators and set options of a problem
- *   that it took. Each function of map_out, reduce_out and linalg_matmul_function_out is proved by problems of its own when it is first called.
+ *   of the library's own (attention, softmax and cross entropy: within the contract's error of results in f64; eigenpairs: with the contract's residuals), with no
+ *   byte written outside of the outputs and none of the inputs. One that fails is never chosen. Later calls have dtypes of tensors, enumerators and set options of a problem
+ *   that it took. Each function of map_out, reduce_out, rowwise_out and linalg_matmul_function_out is proved by problems of its own when it is first called.
  */
 typedef struct clutch_plugin_op_t {
   size_t size;
-  const char* op;             /* the C function without clutch_: "addcdiv_out", "addcmul_out", "cumsum_out", "sort_out", "linalg_matmul_out", "attention_flex_out", "fill_", "cat_out", "sum_out", "nn_softmax_out", "copy_", "map_out", "prod_out", "amin_out", "amax_out", "mean_out", "nn_log_softmax_out", "topk_out", "nonzero_static_out", "group_by_out", "gather_out", "scatter_reduce_out", "index_out", "index_put_out", "segment_reduce_out", "sparse_spmm_out", "sparse_matmul_out", "linalg_eigh_out", "uniform_", "normal_", "optim_sgd_", "optim_adam_", "optim_adamw_", "optim_adagrad_", "optim_rmsprop_", "reduce_out", "linalg_matmul_function_out", "selective_scan_out", "selective_scan_backward_out", "nn_softmax_backward_out", "nn_log_softmax_backward_out", "nn_layer_norm_backward_out", "nn_rms_norm_backward_out" */
+  const char* op;             /* the C function without clutch_: "addcdiv_out", "addcmul_out", "cumsum_out", "sort_out", "linalg_matmul_out", "attention_flex_out", "fill_", "cat_out", "sum_out", "nn_softmax_out", "copy_", "map_out", "prod_out", "amin_out", "amax_out", "mean_out", "nn_log_softmax_out", "topk_out", "nonzero_static_out", "group_by_out", "gather_out", "scatter_reduce_out", "index_out", "index_put_out", "segment_reduce_out", "sparse_spmm_out", "sparse_matmul_out", "linalg_eigh_out", "uniform_", "normal_", "optim_sgd_", "optim_adam_", "optim_adamw_", "optim_adagrad_", "optim_rmsprop_", "reduce_out", "linalg_matmul_function_out", "selective_scan_out", "selective_scan_backward_out", "nn_softmax_backward_out", "nn_log_softmax_backward_out", "nn_layer_norm_backward_out", "nn_rms_norm_backward_out", "rowwise_out", "nn_layer_norm_out", "nn_rms_norm_out", "nn_cross_entropy_out", "nn_cross_entropy_backward_out", "kthvalue_out", "nn_embedding_out", "nn_embedding_backward_out", "linalg_eigvalsh_out" */
   const char* implementation; /* unlike the library's own names and other plugins' */
   int64_t score;              /* above 0: chosen unless the caller names another */
   void (*function)(void);

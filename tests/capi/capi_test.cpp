@@ -169,6 +169,33 @@ TEST(CAbi, RowFunctionsAreChecked) {
   EXPECT_EQ(clutch_row_function_create(&f32, 1, any, 1, two, 1, nullptr, nullptr, &row), CLUTCH_INVALID_ARGUMENT);
   EXPECT_EQ(clutch_row_function_create(&f32, 1, ops, 1, two, 1, nullptr, nullptr, &row), CLUTCH_INVALID_ARGUMENT) << "no outputs";
   EXPECT_EQ(row, nullptr);
+  // Its text, and what is read of it.
+  ASSERT_EQ(clutch_row_function_create(&f32, 1, ops, 1, two, 1, nullptr, nullptr, &row), CLUTCH_INVALID_ARGUMENT);
+  const clutch_expr_function_t* elements = new clutch_expr_function_t{trace<2>([](Expr x, Expr sum) { return x * param(3) + sum; }, {DType::f32, DType::f32})};
+  ASSERT_EQ(clutch_row_function_create(&f32, 1, ops, 1, two, 1, elements, nullptr, &row), CLUTCH_OK) << clutch_error_message();
+  char text[400] = {};
+  std::size_t length = 0;
+  ASSERT_EQ(clutch_row_function_text(row, text, sizeof text, &length), CLUTCH_OK);
+  EXPECT_EQ(std::string(text).substr(0, 19), "rows f32\ntotal sum\n");
+  EXPECT_EQ(length, std::string(text).size());
+  clutch_row_function_t *read = nullptr, *given = nullptr;
+  ASSERT_EQ(clutch_row_function_parse(text, &read), CLUTCH_OK) << clutch_error_message();
+  std::int64_t params = 0;
+  double value = -1;
+  EXPECT_EQ(clutch_row_function_param_count(read, &params), CLUTCH_OK);
+  EXPECT_EQ(params, 1);
+  EXPECT_EQ(clutch_row_function_param_value(row, 0, &value), CLUTCH_OK);
+  EXPECT_EQ(value, 3);
+  EXPECT_EQ(clutch_row_function_with_params(read, &value, 1, &given), CLUTCH_OK);
+  value = -1;
+  EXPECT_EQ(clutch_row_function_param_value(given, 0, &value), CLUTCH_OK);
+  EXPECT_EQ(value, 3);
+  EXPECT_EQ(clutch_row_function_param_value(given, 1, &value), CLUTCH_INVALID_ARGUMENT);
+  clutch_row_function_t* none = nullptr;
+  EXPECT_EQ(clutch_row_function_parse("rows f32\n", &none), CLUTCH_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  for (const clutch_row_function_t* f : {row, read, given}) clutch_row_function_release(f);
+  clutch_expr_function_release(elements);
   clutch_expr_function_release(function);
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 namespace clutch::testing { namespace {
 
@@ -627,6 +628,81 @@ TEST(Rowwise, InputsMayRepeatAlongSomeDimensionsOfARow) {
     const Tensor want = rowwise(f, {x, y.expand(x.sizes()).contiguous(), z.expand(x.sizes()).contiguous()}, {.dims = {1, 2}})[0];
     EXPECT_EQ(got.to_bytes(), want.to_bytes());
   }
+}
+
+TEST(RowFunction, TextsAreReadAsTheyAreWritten) {
+  const DType f32 = DType::f32, f64 = DType::f64, i32 = DType::i32;
+  const RowFunction all[] = {
+      trace_rows([](Row& row, Expr x) { return x - row.max(x); }, std::array{f32}),
+      trace_rows(
+          [](Row& row, Expr x) {
+            Expr e = exp(x - row.max(x));
+            return e * (1 / row.sum(e));
+          },
+          std::array{f64}),
+      trace_rows(
+          [](Row& row, Expr x, Expr y, Expr n) {
+            Expr least = row.min(x * param(3)), product = row.prod(cast(n, DType::f32) + param(5)), total = row.mean(y + least * param(2));
+            row.result(product - row.size());
+            row.result(least * param(-1));
+            return std::array{x * total + param(11), y / param(13)};
+          },
+          std::array{f32, f32, i32}),
+      trace_rows([](Row& row, Expr x) { row.result(row.sum(x)); }, std::array{f32}),
+  };
+  EXPECT_EQ(all[0].text(),
+            "rows f32\ntotal amax\ninputs f32 f32 f32 f32 f32 f32\noutputs %0\nelements\ninputs f32 f32 f32 f32 f32 f32\n"
+            "%6 = sub %0 %1\noutputs %6\n");
+  for (const RowFunction& f : all) {
+    const RowFunction read = RowFunction::parse(f.text());
+    EXPECT_EQ(read.text(), f.text());
+    ASSERT_EQ(read.param_count(), f.param_count());
+    EXPECT_EQ(read.element_count(), f.element_count());
+    EXPECT_EQ(read.result_count(), f.result_count());
+    std::vector<double> values;
+    for (int i = 0; i < f.param_count(); ++i) {
+      EXPECT_EQ(read.param_value(i), 0);
+      values.push_back(f.param_value(i));
+    }
+    if (values.empty()) continue;
+    CLUTCH_EACH_DEVICE(device) {
+      std::vector<Tensor> inputs;
+      for (int i = 0; i < f.input_count(); ++i)
+        inputs.push_back(randn({6, 40}, {.device = device, .seed = 5 + static_cast<std::uint64_t>(i)}).to(i == 2 ? i32 : f32));
+      const std::vector<Tensor> wanted = rowwise(f, inputs), got = rowwise(read.with_params(values), inputs);
+      ASSERT_EQ(got.size(), wanted.size());
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].to_bytes(), wanted[i].to_bytes());
+    }
+  }
+  EXPECT_EQ(all[2].param_count(), 6);
+  std::multiset<double> values;
+  for (int i = 0; i < 6; ++i) values.insert(all[2].param_value(i));
+  EXPECT_EQ(values, (std::multiset<double>{-1, 2, 3, 5, 11, 13}));
+  // An empty function has no text, and others' texts are refused with what must be.
+  const std::string head = "inputs f32 f32 f32 f32 f32 f32\n", total = "rows f32\ntotal sum\n" + head + "outputs %0\n";
+  const std::pair<std::string, const char*> bad[] = {
+      {"", "begins with"},
+      {"rows f32", "a line without an end"},
+      {"rows f33\n", "f33"},
+      {"rows f32\n", "must have a total"},
+      {total, "must be an output"},
+      {"rows f32\ntotal mean\n" + head + "outputs %0\n", "stands where a part"},
+      {"rows f32\ntotal sum\ninputs f32\noutputs %0\n", "inputs must be the row's, then 5 of f32"},
+      {"rows f32\ntotal sum\n" + head, "ends without"},
+      {"rows f32\ntotal sum\n" + head + "outputs %0 %0\n", "a total must be of one value"},
+      {"rows f32\ntotal sum\n" + head + "outputs %1\n", "must use earlier totals alone"},
+      {total + "elements\n" + head + "%6 = add %0 %2\noutputs %6\n", "must use earlier totals alone"},
+      {total + "elements\n" + head + "outputs %1\nelements\n" + head + "outputs %1\n", "stands where a part"},
+      {total + "results\n" + head + "outputs %1\nelements\n" + head + "outputs %1\n", "stands where a part"},
+      {total + total.substr(9) + total.substr(9) + total.substr(9) + total.substr(9), "more than 4 totals"},
+      {total + "elements\n" + head + "%6 = nonsense %0\noutputs %6\n", "nonsense"},
+  };
+  for (const auto& [text, why] : bad) try {
+      RowFunction::parse(text);
+      ADD_FAILURE() << "was read: " << text;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what() << "\nof\n" << text;
+    }
 }
 
 TEST(Rowwise, NothingIsNothing) {

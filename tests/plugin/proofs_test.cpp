@@ -244,16 +244,17 @@ std::set<std::string> sparse_matmul_calls(const Device& device) {
   }
   return all;
 }
+template <bool kVectors>
 std::set<std::string> eigh_calls(const Device& device) {
   std::set<std::string> all;
   for (const DType a : all_dtypes())
     if (a != DType::f16 && a != DType::bf16 && takes([&] { linalg::eigh(none(a, device, {0, 2, 2})); }))
       for (const int uplo : {0, 1})
-        all.insert(fmt::format("{0} {1} i32 i32 {1} uplo {2} driver 0 phase 0 accuracy 0",
+        all.insert(fmt::format("{0}{1} i32 i32 {2} uplo {3} driver 0 phase 0 accuracy 0",
                                name(a == DType::c64    ? DType::f32
                                     : a == DType::c128 ? DType::f64
                                                        : a),
-                               name(a), uplo));
+                               kVectors ? fmt::format(" {}", name(a)) : "", name(a), uplo));
   return all;
 }
 template <auto kOp>
@@ -378,6 +379,86 @@ std::set<std::string> norm_gradient_calls(const Device& device, bool layers) {
 std::set<std::string> layer_norm_gradient_calls(const Device& device) { return norm_gradient_calls(device, true); }
 std::set<std::string> rms_norm_gradient_calls(const Device& device) { return norm_gradient_calls(device, false); }
 
+std::set<std::string> rows_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes()) {
+    const Tensor lines[] = {none(x, device, {0, 3}), none(x, device, {0, 3})};
+    const auto below = [](Row& row, Expr v) { return v - row.max(v); };
+    if (!takes([&] { rowwise(below, {lines[0]}); })) continue;
+    const std::vector<DType> traced = traced_dtypes(lines);
+    const RowFunction one = trace_rows(below, std::array{traced[0]});
+    all.insert(fmt::format("{} {} {}", name(rowwise(one, std::span(lines).first(1))[0].dtype()), one.text(), name(x)));
+    if (!is_floating(x)) continue;
+    const auto shifted = [](Row& row, Expr v, Expr w) {
+      Expr total = row.sum(v * w);
+      row.result(total);
+      return v * param(7) + total;
+    };
+    const RowFunction two = trace_rows(shifted, std::array{traced[0], traced[1]});
+    const std::vector<Tensor> made = rowwise(two, lines);
+    all.insert(fmt::format("{0} {1} {2} {3} {3}", name(made[0].dtype()), name(made[1].dtype()), two.text(), name(x)));
+  }
+  return all;
+}
+template <bool kLayers>
+std::set<std::string> norm_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes()) {
+    if (!takes([&] { nn::rms_norm(none(x, device, {0, 4})); })) continue;
+    const std::string t(name(x)), kept = x == DType::f64 ? "f64" : "f32";
+    const std::set<std::string> weights{"none", t, x == DType::f64 ? t : "f32"};
+    for (const std::string& weight : weights)
+      for (const std::string& bias : weights) {
+        if (weight != "none" && bias != "none" && weight != bias) continue;
+        if (kLayers) all.insert(fmt::format("{0} {1} {1} {0} {2} {3}", t, kept, weight, bias));
+        if (!kLayers && bias == "none") all.insert(fmt::format("{0} {1} {0} {2}", t, kept, weight));
+      }
+  }
+  return all;
+}
+/// Of cross entropy: what a row makes of the dtypes of the logits, of what is kept and of the target, and of the rest.
+template <class Row>
+std::set<std::string> classes_calls(const Device& device, const Row& row) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    for (const DType target : all_dtypes()) {
+      const Tensor logits = none(x, device, {0, 4});
+      if (is_packed(target)) continue;  // their elements are no bytes, which plugins' kernels have no word for
+      if (!takes([&] { nn::cross_entropy(logits, none(target, device, is_floating(target) ? Dims{0, 4} : Dims{0})); })) continue;
+      for (const std::string& weight : {std::string("none"), std::string(name(x))})
+        for (int reduction = 0; reduction < 3; ++reduction)
+          all.insert(row(name(x), x == DType::f64 ? "f64" : "f32", name(target), fmt::format("{} reduction {}", weight, reduction)));
+    }
+  return all;
+}
+std::set<std::string> cross_entropy_calls(const Device& device) {
+  return classes_calls(device, [](auto x, auto kept, auto target, const auto& rest) { return fmt::format("{0} {1} {1} {0} {2} {3}", x, kept, target, rest); });
+}
+std::set<std::string> cross_entropy_gradient_calls(const Device& device) {
+  return classes_calls(device,
+                       [](auto x, auto kept, auto target, const auto& rest) { return fmt::format("{0} {0} {0} {2} none {1} {1} {3}", x, kept, target, rest); });
+}
+std::set<std::string> kthvalue_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    if (takes([&] { kthvalue(none(x, device, {0, 2}), 1); }))
+      for (const char* end : {"", " keepdim"}) all.insert(fmt::format("{0} i64 {0}{1}", name(x), end));
+  return all;
+}
+template <bool kGradient>
+std::set<std::string> embedding_calls(const Device& device) {
+  std::set<std::string> all;
+  for (const DType x : all_dtypes())
+    for (const DType index : all_dtypes()) {
+      if (is_packed(x)) continue;
+      const Tensor rows = none(x, device, {0, 4}), numbers = none(index, device);
+      if (!kGradient && takes([&] { nn::embedding(rows, numbers); })) all.insert(fmt::format("{0} {0} {1}", name(x), name(index)));
+      if (kGradient && takes([&] { nn::embedding_backward(rows, numbers, 0); }))
+        for (const char* end : {"", " scale_by_frequency"}) all.insert(fmt::format("{0} {0} {1}{2}", name(x), name(index), end));
+    }
+  return all;
+}
+
 using List = std::span<const Tensor>;
 const Tensor& first_of_list(Arguments a) { return at<List>(a, 0)[0]; }
 template <auto kOut>
@@ -453,7 +534,7 @@ const Op kOps[] = {
      [](Arguments a) {
        linalg::eigh_out(first(a), at<Tensor>(a, 1), at<linalg::EighStatus>(a, 2), at<Tensor>(a, 3), at<linalg::EighOptions>(a, 4), at<Stream>(a, 5));
      },
-     [](Arguments a) -> const Tensor& { return at<Tensor>(a, 1); }, eigh_calls, "f32 f32 i32 i32 f32 uplo 1 driver 0 phase 0 accuracy 0"},
+     [](Arguments a) -> const Tensor& { return at<Tensor>(a, 1); }, eigh_calls<true>, "f32 f32 i32 i32 f32 uplo 1 driver 0 phase 0 accuracy 0"},
     {"uniform_", [](Arguments a) { uniform_(first(a), at<UniformOptions>(a, 1), at<Stream>(a, 2)); }, first, draw_calls<uniform_>, "f16 seed"},
     {"normal_", [](Arguments a) { normal_(first(a), at<NormalOptions>(a, 1), at<Stream>(a, 2)); }, first, draw_calls<normal_>, "bf16 seed", false},
     {"optim_sgd_",
@@ -544,6 +625,44 @@ const Op kOps[] = {
                                  at<nn::NormOptions>(a, 5), at<Stream>(a, 6));
      },
      [](Arguments a) -> const Tensor& { return at<nn::RmsNormGradients>(a, 0).x; }, rms_norm_gradient_calls, "f16 none f16 f16 f32 none", false},
+    {"rowwise_out",
+     [](Arguments a) { rowwise_out(at<List>(a, 0), at<RowFunction>(a, 1), at<List>(a, 2), own<RowwiseOptions>(a, 3), at<Stream>(a, 4)); },
+     first_of_list,
+     rows_calls,
+     {}},
+    {"nn_layer_norm_out",
+     [](Arguments a) {
+       nn::layer_norm_out(at<nn::LayerNormResult>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<nn::NormOptions>(a, 4), at<Stream>(a, 5));
+     },
+     [](Arguments a) -> const Tensor& { return at<nn::LayerNormResult>(a, 0).rstd; }, norm_calls<true>, "bf16 f32 f32 bf16 f32 none"},
+    {"nn_rms_norm_out",
+     [](Arguments a) { nn::rms_norm_out(at<nn::RmsNormResult>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<nn::NormOptions>(a, 3), at<Stream>(a, 4)); },
+     [](Arguments a) -> const Tensor& { return at<nn::RmsNormResult>(a, 0).y; }, norm_calls<false>, "f16 f32 f16 f32", false},
+    {"nn_cross_entropy_out",
+     [](Arguments a) {
+       nn::cross_entropy_out(at<nn::CrossEntropyResult>(a, 0), at<Tensor>(a, 1), at<Tensor>(a, 2), at<nn::CrossEntropyOptions>(a, 3), at<Stream>(a, 4));
+     },
+     [](Arguments a) -> const Tensor& { return at<nn::CrossEntropyResult>(a, 0).log_sum; }, cross_entropy_calls, "f16 f32 f32 f16 u8 f16 reduction 1"},
+    {"nn_cross_entropy_backward_out",
+     [](Arguments a) {
+       nn::cross_entropy_backward_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Tensor>(a, 3), at<nn::CrossEntropyResult>(a, 4),
+                                      at<nn::CrossEntropyOptions>(a, 5), at<Stream>(a, 6));
+     },
+     first, cross_entropy_gradient_calls, "bf16 bf16 bf16 f32 none f32 f32 none reduction 0"},
+    {"kthvalue_out",
+     [](Arguments a) { kthvalue_out(at<Sorted>(a, 0), at<Tensor>(a, 1), at<std::int64_t>(a, 2), at<int>(a, 3), own<KthvalueOptions>(a, 4), at<Stream>(a, 5)); },
+     [](Arguments a) -> const Tensor& { return at<Sorted>(a, 0).indices; }, kthvalue_calls, "u16 i64 u16 keepdim"},
+    {"nn_embedding_out", [](Arguments a) { nn::embedding_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<Stream>(a, 3)); }, first, embedding_calls<false>,
+     "bf16 bf16 i16"},
+    {"nn_embedding_backward_out",
+     [](Arguments a) {
+       nn::embedding_backward_out(first(a), at<Tensor>(a, 1), at<Tensor>(a, 2), at<std::int64_t>(a, 3), at<nn::EmbeddingBackwardOptions>(a, 4),
+                                  at<Stream>(a, 5));
+     },
+     first, embedding_calls<true>, "f32 f32 u8 scale_by_frequency", false},
+    {"linalg_eigvalsh_out",
+     [](Arguments a) { linalg::eigvalsh_out(first(a), at<linalg::EighStatus>(a, 1), at<Tensor>(a, 2), at<linalg::EighOptions>(a, 3), at<Stream>(a, 4)); },
+     first, eigh_calls<false>, "f32 i32 i32 f32 uplo 1 driver 0 phase 0 accuracy 0", false},
 };
 
 /// An implementation that notes what it is asked for, takes one call alone, or all, and computes it by the library's own, or wrongly in one element.

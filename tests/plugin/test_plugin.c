@@ -11,6 +11,9 @@
  *   map_demo      the square of contiguous f32, a function that it knows by its text
  *   reduce_demo   the largest square of each row of contiguous f32, by that text
  *   product_demo  products of contiguous i8 matrices, shifted by a row, by its text
+ *   rows_demo     f32 times the largest square of its row, by that text, of contiguous rows
+ *   norm_demo     rms_norm of contiguous rows of f32, by other ops
+ *   classes_demo  cross_entropy of contiguous f32 and i64, of each row, without weights and smoothing
  *   demo_replay   replays graphs node by node
  *   demo devices  with DEVICES: memory and queues without kernels
  */
@@ -469,6 +472,125 @@ static clutch_status_t shifted_product(const clutch_tensor_t* out, const clutch_
   return host->api->launch(&source, &geometry, pointers, 6, stream);
 }
 
+/* LIES_IN_ROWS: a row's last element is one ulp too large. */
+#if defined(LIES_IN_ROWS)
+#define OF_ROW "i + 1 == n ? nextafter(x[i] * most, INFINITY) : x[i] * most"
+#else
+#define OF_ROW "x[i] * most"
+#endif
+static clutch_status_t rows_of(const clutch_tensor_t* const* outputs, size_t outputs_count, const clutch_row_function_t* function,
+                               const clutch_tensor_t* const* inputs, size_t inputs_count, const clutch_rowwise_options_t* options,
+                               const clutch_stream_t* stream) {
+  static const char kText[] = "rows f32\ntotal amax\ninputs f32 f32 f32 f32 f32 f32\n%6 = mul %0 %0\noutputs %6\n"
+                              "elements\ninputs f32 f32 f32 f32 f32 f32\n%6 = mul %0 %1\noutputs %6\n";
+  char text[sizeof kText + 1] = {0};
+  int64_t count = 0, rank = 0, sizes[2];
+  int plain[2] = {0, 0};
+  size_t length = 0;
+  /* A text that is longer than the known one is another one, and its function another's. */
+  TRY(row_function_text(function, NULL, 0, &length));
+  if (length != sizeof kText - 1 || outputs_count != 1 || inputs_count != 1) return refuse("the function must be by the largest square");
+  TRY(row_function_text(function, text, sizeof text, &length));
+  if (strcmp(text, kText) != 0) return refuse("the function must be by the largest square");
+  TRY(tensor_rank(inputs[0], &rank));
+  TRY(tensor_numel(inputs[0], &count));
+  clutch_status_t status = is_plain(inputs[0], CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(outputs[0], CLUTCH_DTYPE_F32, count, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1] || rank != 2 || options->dims_count != 1 || (options->dims[0] != 1 && options->dims[0] != -1))
+    return refuse("x must be contiguous rows of f32");
+  TRY(tensor_sizes(inputs[0], sizes, 2, NULL));
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_rows(__global float* out, __global const float* x, long n) {\n"
+                "  x += get_global_id(0) * n; out += get_global_id(0) * n;\n  float most = x[0] * x[0];\n"
+                "  for (long i = 1; i < n; ++i) { const float s = x[i] * x[i]; if (isnan(s) || s > most) most = s; if (isnan(most)) break; }\n"
+                "  for (long i = 0; i < n; ++i) out[i] = " OF_ROW ";\n}\n";
+  source.entry = "demo_rows";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)sizes[0];
+  /* The output may be the input. */
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, outputs[0]), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, inputs[0]),
+                                         of_value(&sizes[1], 8, "long")};
+  const clutch_argument_t* const pointers[] = {&arguments[0], &arguments[1], &arguments[2]};
+  return host->api->launch(&source, &geometry, pointers, 3, stream);
+}
+
+/* LIES_IN_NORM: eps is always 1e-5. */
+static clutch_status_t norm_by(const clutch_tensor_t* squares, const clutch_nn_rms_norm_result_t* out, const clutch_tensor_t* x,
+                               const clutch_tensor_t* weight, double eps, const clutch_stream_t* stream) {
+  const int64_t last = -1;
+  clutch_reduce_options_t rows = CLUTCH_REDUCE_OPTIONS_INIT;
+  rows.dims = &last;
+  rows.dims_count = 1;
+  rows.keepdim = 1;
+#if defined(LIES_IN_NORM)
+  eps = 1e-5;
+#endif
+  const clutch_number_t added = {eps, 0};
+  TRY(square_(squares, NULL, stream));
+  TRY(mean_out(out->rrms, squares, &rows, stream));
+  TRY(add_number_(out->rrms, added, NULL, stream));
+  TRY(rsqrt_(out->rrms, NULL, stream));
+  TRY(mul_out(out->y, x, out->rrms, NULL, stream));
+  if (weight) TRY(mul_(out->y, weight, NULL, stream));
+  return CLUTCH_OK;
+}
+static clutch_status_t norm(const clutch_nn_rms_norm_result_t* out, const clutch_tensor_t* x, const clutch_tensor_t* weight,
+                            const clutch_nn_norm_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0, of_weight = CLUTCH_DTYPE_F32;
+  int plain[2] = {0, 0};
+  clutch_tensor_t* squares = NULL;
+  TRY(tensor_numel(x, &count));
+  clutch_status_t status = is_plain(x, CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(out->y, CLUTCH_DTYPE_F32, count, &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (weight) TRY(tensor_dtype(weight, &of_weight));
+  if (!plain[0] || !plain[1] || options->normalized_rank != 1 || of_weight != CLUTCH_DTYPE_F32) return refuse("x must be contiguous rows of f32");
+  TRY(tensor_clone(x, stream, &squares));
+  status = norm_by(squares, out, x, weight, options->eps, stream);
+  host->api->tensor_release(squares);
+  return status;
+}
+
+/* LIES_IN_CLASSES: a target that is ignored has a loss. */
+#if defined(LIES_IN_CLASSES)
+#define IGNORED "0"
+#else
+#define IGNORED "target[row] == ignored"
+#endif
+static clutch_status_t classes(const clutch_nn_cross_entropy_result_t* out, const clutch_tensor_t* logits, const clutch_tensor_t* target,
+                               const clutch_nn_cross_entropy_options_t* options, const clutch_stream_t* stream) {
+  int64_t count = 0, rank = 0, sizes[2];
+  int plain[2] = {0, 0};
+  TRY(tensor_rank(logits, &rank));
+  if (rank != 2 || options->reduction != CLUTCH_NN_REDUCTION_NONE || options->weight || options->label_smoothing != 0)
+    return refuse("it must be the losses of rows, without weights and smoothing");
+  TRY(tensor_numel(logits, &count));
+  TRY(tensor_sizes(logits, sizes, 2, NULL));
+  clutch_status_t status = is_plain(logits, CLUTCH_DTYPE_F32, count, &plain[0]);
+  if (status == CLUTCH_OK) status = is_plain(target, CLUTCH_DTYPE_I64, sizes[0], &plain[1]);
+  if (status != CLUTCH_OK) return status;
+  if (!plain[0] || !plain[1]) return refuse("tensors must be contiguous f32 and i64");
+  clutch_kernel_source_t source = CLUTCH_KERNEL_SOURCE_INIT;
+  source.text = "__kernel void demo_classes(__global float* loss, __global float* top, __global float* log_sum, __global const float* x,\n"
+                "                           __global const long* target, long n, long ignored) {\n"
+                "  const size_t row = get_global_id(0);\n  x += row * n;\n  float most = x[0], sum = 0;\n"
+                "  for (long i = 1; i < n; ++i) most = isnan(x[i]) || x[i] > most ? x[i] : most;\n"
+                "  for (long i = 0; i < n; ++i) sum += exp(x[i] - most);\n"
+                "  const long t = target[row];\n  top[row] = most; log_sum[row] = log(sum);\n"
+                "  loss[row] = " IGNORED " ? 0 : t < 0 || t >= n ? NAN : log_sum[row] - (x[t] - most);\n}\n";
+  source.entry = "demo_classes";
+  clutch_geometry_t geometry = CLUTCH_GEOMETRY_INIT;
+  geometry.global = (uint64_t)sizes[0];
+  const clutch_argument_t arguments[] = {of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out->loss),    of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out->max),
+                                         of_tensor(CLUTCH_ARGUMENT_KIND_OUTPUT, out->log_sum), of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, logits),
+                                         of_tensor(CLUTCH_ARGUMENT_KIND_INPUT, target),        of_value(&sizes[1], 8, "long"),
+                                         of_value(&options->ignore_index, 8, "long")};
+  const clutch_argument_t* pointers[7];
+  for (int i = 0; i < 7; ++i) pointers[i] = &arguments[i];
+  return host->api->launch(&source, &geometry, pointers, 7, stream);
+}
+
 /* MOST_NODES: graphs of more are refused. REPLAY_FAILS: the code that each replay gives. */
 #ifndef MOST_NODES
 #define MOST_NODES 100
@@ -532,7 +654,11 @@ const clutch_plugin_t* clutch_plugin_query(int64_t abi, const clutch_host_t* giv
   static const clutch_plugin_op_t maps = {sizeof maps, "map_out", "map_demo", 1, (void (*)(void))map};
   static const clutch_plugin_op_t most = {sizeof most, "reduce_out", "reduce_demo", 1, (void (*)(void))largest};
   static const clutch_plugin_op_t shifts = {sizeof shifts, "linalg_matmul_function_out", "product_demo", 1, (void (*)(void))shifted_product};
-  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds, &rows, &maps, &most, &shifts};
+  static const clutch_plugin_op_t of_rows = {sizeof of_rows, "rowwise_out", "rows_demo", 1, (void (*)(void))rows_of};
+  static const clutch_plugin_op_t norms = {sizeof norms, "nn_rms_norm_out", "norm_demo", 1, (void (*)(void))norm};
+  static const clutch_plugin_op_t losses = {sizeof losses, "nn_cross_entropy_out", "classes_demo", 1, (void (*)(void))classes};
+  static const clutch_plugin_op_t* const ops[] = {&product, &sums, &attends, &fills, &joins, &adds,   &rows,
+                                                  &maps,    &most, &shifts,  &of_rows, &norms, &losses};
   static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
   static const clutch_graph_backend_t* const backends[] = {&backend};
   static clutch_plugin_t plugin;

@@ -2,6 +2,7 @@
 // Row-wise ops of neural networks, composed of rowwise, reduce and map.
 #include <clutch/nn.hpp>
 
+#include "encode/elementwise.hpp"
 #include "encode/plugin_ops.hpp"
 #include "expr/node.hpp"
 #include "ops/out_form.hpp"
@@ -189,28 +190,42 @@ void log_softmax_backward_out(const Tensor& out, const Tensor& grad, const Tenso
 
 namespace {
 
-/// Runs a normalization: core(row, element), times weight and plus bias if these are given.
-template <class F>
+/// A normalization's outputs by a plugin, into given ones or new ones; none if none takes it. `call` gives them to it.
+template <class Call>
+std::vector<Tensor> normalized_by_plugin(std::string_view op, std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs,
+                                         const RowwiseOptions& options, const Stream& given, const Call& call) {
+  if (!detail::has_plugin_implementations(op)) return {};
+  detail::Runtime& runtime = detail::check_rowwise(outputs, f, inputs, {.dims = options.dims});
+  const Tensor& x = inputs[0];
+  if (x.numel() == 0) return {};
+  const Stream stream = detail::resolve_stream(given, runtime, op);
+  std::vector<Tensor> made(outputs.begin(), outputs.end());
+  Dims of_rows = x.sizes();
+  for (const std::int64_t d : options.dims) of_rows[static_cast<int>(d)] = 1;
+  for (int i = static_cast<int>(made.size()); i < options.dtype.size(); ++i)
+    made.push_back(empty(i == 0 ? x.sizes() : of_rows, {.dtype = options.dtype[i], .device = stream.device()}, stream));
+  return call(made, stream) ? made : std::vector<Tensor>();
+}
+
+/// Runs a normalization: core(row, element), times weight and plus bias if these are given; or by_plugin(outputs, stream), where that takes it.
+template <class F, class ByPlugin>
 std::vector<Tensor> normalized(std::span<const Tensor> outputs, const std::string& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                               const NormOptions& options, int results, const Stream& stream, F&& core) {
+                               const NormOptions& options, int results, const Stream& stream, F&& core, const ByPlugin& by_plugin) {
   Dims dims = last_dims(x, options.normalized_rank, op);
   check_affine(x, weight, options.normalized_rank, op);
   check_affine(x, bias, options.normalized_rank, op);
   DType kept = compute_dtype(x);
   RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype(), kept}};
   if (results == 2) row_options.dtype = {x.dtype(), kept, kept};
-  if (weight.defined() && bias.defined())
-    return by_rows_into(
-        outputs, op + " of weight and bias", {x, weight, bias}, row_options, stream, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; },
-        options.eps);
-  if (weight.defined())
-    return by_rows_into(
-        outputs, op + " of weight", {x, weight}, row_options, stream, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; }, options.eps);
-  if (bias.defined())
-    return by_rows_into(
-        outputs, op + " of bias", {x, bias}, row_options, stream, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; }, options.eps);
-  return by_rows_into(
-      outputs, op, {x}, row_options, stream, [&](Row& row, Expr a) { return core(row, a); }, options.eps);
+  auto run = [&](const std::string& traced, const auto& inputs, auto&& f) {
+    std::vector<Tensor> made = normalized_by_plugin("nn::" + op, outputs, traced_once(traced, inputs, options.eps, f), inputs, row_options, stream, by_plugin);
+    return made.empty() ? by_rows_into(outputs, traced, inputs, row_options, stream, f, options.eps) : made;
+  };
+  const Tensor all[] = {x, weight, bias}, weighted[] = {x, weight}, shifted[] = {x, bias}, plain[] = {x};
+  if (weight.defined() && bias.defined()) return run(op + " of weight and bias", all, [&](Row& row, Expr a, Expr w, Expr b) { return core(row, a) * w + b; });
+  if (weight.defined()) return run(op + " of weight", weighted, [&](Row& row, Expr a, Expr w) { return core(row, a) * w; });
+  if (bias.defined()) return run(op + " of bias", shifted, [&](Row& row, Expr a, Expr b) { return core(row, a) + b; });
+  return run(op, plain, [&](Row& row, Expr a) { return core(row, a); });
 }
 
 }  // namespace
@@ -219,18 +234,26 @@ namespace {
 
 std::vector<Tensor> layer_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const Tensor& bias, const NormOptions& options,
                                      const Stream& stream) {
-  return normalized(outputs, "layer_norm", x, weight, bias, options, 2, stream, [&](Row& row, const Expr& a) {
+  auto core = [&](Row& row, const Expr& a) {
     Expr mean = row.mean(a), centered = a - mean, rstd = rsqrt(row.mean(square(centered)) + options.eps);
     row.result(mean);
     row.result(rstd);
     return centered * rstd;
+  };
+  return normalized(outputs, "layer_norm", x, weight, bias, options, 2, stream, core, [&](std::span<const Tensor> made, const Stream& on) {
+    const LayerNormResult out{made[0], made[1], made[2]};
+    return detail::by_plugin("nn::layer_norm", {}, {&out, &x, &weight, &bias, &options, &on}, on);
   });
 }
 std::vector<Tensor> rms_normalized(std::span<const Tensor> outputs, const Tensor& x, const Tensor& weight, const NormOptions& options, const Stream& stream) {
-  return normalized(outputs, "rms_norm", x, weight, {}, options, 1, stream, [&](Row& row, const Expr& a) {
+  auto core = [&](Row& row, const Expr& a) {
     Expr rrms = rsqrt(row.mean(square(a)) + options.eps);
     row.result(rrms);
     return a * rrms;
+  };
+  return normalized(outputs, "rms_norm", x, weight, {}, options, 1, stream, core, [&](std::span<const Tensor> made, const Stream& on) {
+    const RmsNormResult out{made[0], made[1]};
+    return detail::by_plugin("nn::rms_norm", {}, {&out, &x, &weight, &options, &on}, on);
   });
 }
 
@@ -378,15 +401,42 @@ Targets probabilities_of(const Tensor& logits, const Tensor& target, const Cross
   return t;
 }
 
-Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+/// Checks a target of classes, of which it makes no index.
+Targets labels_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
   Targets t = classes_of(logits, target, o);
   if (!is_integral(target.dtype()))
     throw Error(ErrorCode::invalid_dtype, "cross_entropy", fmt::format("target must be floating or an integer, got {}", name(target.dtype())));
   Dims wanted = logits.sizes();
   wanted.erase(t.dim);
   check_target(target, wanted, logits);
+  return t;
+}
+
+Targets targets_of(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
+  Targets t = labels_of(logits, target, o);
   t.index = target.to(DType::i64, {}, stream).unsqueeze(t.dim);
   return t;
+}
+
+/// A call of cross_entropy() or of its gradient that plugins may take.
+struct OfPlugins {
+  Stream stream;
+  Dims losses, rows;  ///< shapes of the loss and of what is kept of each row
+};
+/// Where a plugin brings the op and there are logits. Errors: the op's own.
+std::optional<OfPlugins> cross_entropy_of_plugins(std::string_view op, const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o,
+                                                  std::initializer_list<const Tensor*> further, const Stream& given) {
+  if (!detail::has_plugin_implementations(op)) return std::nullopt;
+  const Targets t = target.defined() && is_floating(target.dtype()) ? probabilities_of(logits, target, o) : labels_of(logits, target, o);
+  std::vector<const Tensor*> all{&logits, &target};
+  if (o.weight.defined()) all.push_back(&o.weight);
+  all.insert(all.end(), further.begin(), further.end());
+  detail::Runtime& runtime = detail::common_runtime(all, op);
+  if (logits.numel() == 0) return std::nullopt;
+  OfPlugins call{.stream = detail::resolve_stream(given, runtime, op), .losses = {}, .rows = logits.sizes()};
+  call.rows[t.dim] = 1;
+  if (o.reduction == Reduction::none) call.losses = logits.sizes(), call.losses.erase(t.dim);
+  return call;
 }
 
 /// The weight of each target: 0 for ignore_index, NaN for an index that is not a class.
@@ -505,6 +555,14 @@ Expr at_target(const Tensor& logits, int dim, const Expr& index) {
 
 CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o, const Stream& stream) {
   detail::OpName named("nn::cross_entropy");
+  constexpr std::string_view kOp = "nn::cross_entropy";
+  if (const std::optional<OfPlugins> call = cross_entropy_of_plugins(kOp, logits, target, o, {}, stream)) {
+    const TensorOptions kept_as{.dtype = compute_dtype(logits), .device = call->stream.device()};
+    const CrossEntropyResult out{.loss = empty(call->losses, {.dtype = logits.dtype(), .device = call->stream.device()}, call->stream),
+                                 .max = empty(call->rows, kept_as, call->stream),
+                                 .log_sum = empty(call->rows, kept_as, call->stream)};
+    if (detail::by_plugin(kOp, {}, {&out, &logits, &target, &o, &call->stream}, call->stream)) return out;
+  }
   if (target.defined() && is_floating(target.dtype())) return of_probabilities(logits, target, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);
@@ -552,6 +610,13 @@ void cross_entropy_out(const CrossEntropyResult& out, const Tensor& logits, cons
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& logits, const Tensor& target, const CrossEntropyResult& result, const CrossEntropyOptions& o,
                               const Stream& stream) {
   detail::OpName named("nn::cross_entropy_backward");
+  constexpr std::string_view kOp = "nn::cross_entropy_backward";
+  if (const std::optional<OfPlugins> call = cross_entropy_of_plugins(kOp, logits, target, o, {&grad, &result.max, &result.log_sum}, stream)) {
+    const CrossEntropyResult read{.max = result.max, .log_sum = result.log_sum};
+    const bool fits = grad.sizes() == call->losses && result.max.sizes() == call->rows && result.log_sum.sizes() == call->rows;
+    const Tensor out = empty(logits.sizes(), {.dtype = logits.dtype(), .device = call->stream.device()}, call->stream);
+    if (fits && detail::by_plugin(kOp, {}, {&out, &grad, &logits, &target, &read, &o, &call->stream}, call->stream)) return out;
+  }
   if (target.defined() && is_floating(target.dtype())) return of_probabilities_backward(grad, logits, target, result, o, stream);
   Targets t = targets_of(logits, target, o, stream);
   DType kept = compute_dtype(logits);

@@ -10,6 +10,8 @@
 #include <clutch/ops/scatter.hpp>
 #include <clutch/sparse.hpp>
 
+#include "encode/elementwise.hpp"
+#include "encode/plugin_ops.hpp"
 #include "expr/node.hpp"
 #include "ops/out_form.hpp"
 #include "ops/scatter_plan.hpp"
@@ -253,6 +255,13 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
   Stream stream = resolved(weight, given, "embedding");
   Dims sizes = index.sizes();
   sizes.push_back(weight.size(1));
+  constexpr std::string_view kOp = "nn::embedding";
+  if (detail::has_plugin_implementations(kOp) && numel(sizes) > 0 && weight.numel() > 0) {
+    const Tensor* both[] = {&weight, &index};
+    detail::common_runtime(both, "embedding");
+    const Tensor made = empty(sizes, {.dtype = weight.dtype(), .device = stream.device()}, stream);
+    if (detail::by_plugin(kOp, {}, {&made, &weight, &index, &stream}, stream)) return made;
+  }
   Tensor rows = index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream);
   return detail::select_rows(weight, rows.contiguous(stream).reshape({-1}), std::numeric_limits<double>::quiet_NaN(), "embedding", stream).reshape(sizes);
 }
@@ -276,6 +285,13 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
   if (!(grad.sizes() == wanted))
     throw Error(ErrorCode::invalid_shape, op, fmt::format("the gradient must have the shape {}, got {}", to_string(wanted), to_string(grad.sizes())));
   Stream stream = resolved(grad, given, op);
+  constexpr std::string_view kOp = "nn::embedding_backward";
+  if (detail::has_plugin_implementations(kOp) && grad.numel() > 0 && rows > 0) {
+    const Tensor* both[] = {&grad, &index};
+    detail::common_runtime(both, op);
+    const Tensor made = empty({rows, features}, {.dtype = grad.dtype(), .device = stream.device()}, stream);
+    if (detail::by_plugin(kOp, {}, {&made, &grad, &index, &rows, &options, &stream}, stream)) return made;
+  }
   Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
   if (options.padding_index >= 0)
     keys = map([&](Expr i) { return select(i == param(options.padding_index), cast(Expr(-1), i.dtype()), i); }, {keys}, {}, stream);

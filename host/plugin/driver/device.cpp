@@ -4,7 +4,7 @@
 
 #include <clutch/error.hpp>
 
-#include "capi/plugin_calls.hpp"
+#include "capi/plugin_status.hpp"
 #include "plugin/driver/driver.hpp"
 #include "runtime/plugin_hook.hpp"
 
@@ -200,24 +200,22 @@ cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, st
 }  // namespace driver
 
 void add_device_backend(const clutch_device_backend_t& backend) {
-  const auto check = [&](clutch_status_t code, std::string_view function) {
-    if (code != CLUTCH_OK)
-      throw Error(capi::error_code(code, ErrorCode::not_supported), "plugins",
+  const auto check = [&](const auto& call, std::string_view function) {
+    if (const clutch_status_t code = capi::call_plugin(call); code != CLUTCH_OK)
+      throw Error(capi::code_of(code, ErrorCode::not_supported), "plugins",
                   fmt::format("{} of backend {} must succeed, got {}: {}", function, backend.name, code, capi::plugin_error()));
   };
   auto platform = std::make_unique<_cl_platform_id>();
   platform->backend = backend;
   std::int64_t count = 0;
-  capi::clear_plugin_error();
-  check(backend.device_count(&count), "device_count");
+  check([&] { return backend.device_count(&count); }, "device_count");
   std::vector<std::unique_ptr<_cl_device_id>> devices;
   for (std::int64_t i = 0; i < count; ++i) {
     auto device = std::make_unique<_cl_device_id>();
     device->platform = platform.get();
     device->number = i;
     device->facts.size = sizeof device->facts;
-    capi::clear_plugin_error();
-    check(backend.device_facts(i, &device->facts), "device_facts");
+    check([&] { return backend.device_facts(i, &device->facts); }, "device_facts");
     driver::check_facts(backend, i, device->facts);
     devices.push_back(std::move(device));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/driver/memory.hpp"
 
+#include "capi/plugin_status.hpp"
 #include "plugin/driver/queue.hpp"
 
 #include <algorithm>
@@ -31,16 +32,18 @@ cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, std::si
                          reinterpret_cast<std::uintptr_t>(host) % static_cast<std::uintptr_t>(device->facts.alignment) == 0;
   // Memory that no device can take would have to be copied with each map.
   if (adopts && !can_adopt) return given<_cl_mem>(nullptr, CL_MEM_OBJECT_ALLOCATION_FAILURE, status);
-  const clutch_status_t code = adopts ? device->backend().memory_adopt(device->number, host, bytes, &made->memory)
-                                      : device->backend().memory_allocate(device->number, bytes, &made->memory);
+  const clutch_status_t code = capi::call_plugin([&] {
+    return adopts ? device->backend().memory_adopt(device->number, host, bytes, &made->memory)
+                  : device->backend().memory_allocate(device->number, bytes, &made->memory);
+  });
   if (code != CLUTCH_OK) {
     made->memory = nullptr;
     return given<_cl_mem>(nullptr, status_of(code), status);
   }
   if (flags & CL_MEM_COPY_HOST_PTR) {
     void* address = nullptr;
-    if (const clutch_status_t mapped = device->backend().memory_map(device->number, made->memory, 0, bytes, &address); mapped != CLUTCH_OK)
-      return given<_cl_mem>(nullptr, status_of(mapped), status);
+    const clutch_status_t mapped = capi::call_plugin([&] { return device->backend().memory_map(device->number, made->memory, 0, bytes, &address); });
+    if (mapped != CLUTCH_OK) return given<_cl_mem>(nullptr, status_of(mapped), status);
     std::memcpy(address, host, bytes);
     device->backend().memory_unmap(device->number, made->memory, address);
   }
@@ -116,7 +119,7 @@ void* CL_API_CALL enqueue_map(cl_command_queue queue, cl_mem mem, cl_bool blocki
     if (const cl_int failed = enqueue(queue, CL_COMMAND_MARKER, {}, waits, list, nullptr, true); failed != CL_SUCCESS)
       return given<void>(nullptr, failed, status);
   void* address = nullptr;
-  if (const clutch_status_t code = device->backend().memory_map(device->number, mem->memory, offset, bytes, &address); code != CLUTCH_OK)
+  if (capi::call_plugin([&] { return device->backend().memory_map(device->number, mem->memory, offset, bytes, &address); }) != CLUTCH_OK)
     return given<void>(nullptr, CL_MAP_FAILURE, status);
   mem->mapped.fetch_add(1);
   if (const cl_int failed = enqueue(queue, CL_COMMAND_MAP_BUFFER, {}, waits, list, event, blocking == CL_TRUE); failed != CL_SUCCESS) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/driver/program.hpp"
 
-#include "capi/plugin_calls.hpp"
+#include "capi/plugin_status.hpp"
 #include "plugin/driver/device.hpp"
 #include "plugin/driver/queue.hpp"
 
@@ -47,10 +47,11 @@ cl_int CL_API_CALL build_program(cl_program program, cl_uint, const cl_device_id
     std::lock_guard lock(program->mutex);
     if (program->program) return CL_INVALID_OPERATION;  // kernels may stand on it
     program->options = options ? options : "";
-    capi::clear_plugin_error();
-    code = program->binary.empty()
-               ? device->backend().program_build(device->number, program->text.data(), program->text.size(), program->options.c_str(), &program->program)
-               : device->backend().program_load(device->number, program->binary.data(), program->binary.size(), program->options.c_str(), &program->program);
+    code = capi::call_plugin([&] {
+      return program->binary.empty()
+                 ? device->backend().program_build(device->number, program->text.data(), program->text.size(), program->options.c_str(), &program->program)
+                 : device->backend().program_load(device->number, program->binary.data(), program->binary.size(), program->options.c_str(), &program->program);
+    });
     program->built = code == CLUTCH_OK ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
     program->log = code == CLUTCH_OK ? std::string() : capi::plugin_error();
     if (code != CLUTCH_OK) program->program = nullptr;
@@ -87,14 +88,14 @@ cl_int CL_API_CALL get_program_info(cl_program program, cl_program_info what, st
     default: return CL_INVALID_VALUE;
   }
   std::size_t bytes = 0;
-  if (program->program && device->backend().program_binary(program->program, nullptr, 0, &bytes) != CLUTCH_OK) bytes = 0;
+  if (program->program && capi::call_plugin([&] { return device->backend().program_binary(program->program, nullptr, 0, &bytes); }) != CLUTCH_OK) bytes = 0;
   if (what == CL_PROGRAM_BINARY_SIZES) return answer(bytes, size, to, size_ret);
   if (size_ret) *size_ret = sizeof(char*);
   if (!to) return CL_SUCCESS;
   if (size < sizeof(char*)) return CL_INVALID_VALUE;
   char* const into = *static_cast<char**>(to);
   if (!into || bytes == 0) return CL_SUCCESS;
-  return status_of(device->backend().program_binary(program->program, into, bytes, &bytes));
+  return status_of(capi::call_plugin([&] { return device->backend().program_binary(program->program, into, bytes, &bytes); }));
 }
 
 cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* status) {
@@ -106,7 +107,8 @@ cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int
   {
     std::lock_guard lock(program->mutex);
     if (!program->program) return given<_cl_kernel>(nullptr, CL_INVALID_PROGRAM_EXECUTABLE, status);
-    const clutch_status_t code = program->context->device->backend().kernel_create(program->program, name, &made->facts, &made->kernel);
+    const clutch_status_t code =
+        capi::call_plugin([&] { return program->context->device->backend().kernel_create(program->program, name, &made->facts, &made->kernel); });
     if (code != CLUTCH_OK) {
       made->kernel = nullptr;
       return given<_cl_kernel>(nullptr, code == CLUTCH_INVALID_ARGUMENT ? CL_INVALID_KERNEL_NAME : status_of(code), status);

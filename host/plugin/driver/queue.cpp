@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/driver/queue.hpp"
 
+#include "capi/plugin_status.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -64,7 +66,7 @@ void serve(const std::shared_ptr<_cl_command_queue::Line>& line, const Backend& 
         status = command.work(queue);
       } catch (const std::bad_alloc&) {
         status = CL_OUT_OF_HOST_MEMORY;
-      } catch (const std::exception&) {
+      } catch (...) {
         status = CL_OUT_OF_RESOURCES;
       }
     }
@@ -110,7 +112,7 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
   auto made = std::make_unique<_cl_command_queue>();
   made->context = Ref<_cl_context>(context);
   made->properties = properties;
-  if (const clutch_status_t code = device->backend().queue_create(device->number, &made->queue); code != CLUTCH_OK)
+  if (const clutch_status_t code = capi::call_plugin([&] { return device->backend().queue_create(device->number, &made->queue); }); code != CLUTCH_OK)
     return given<_cl_command_queue>(nullptr, status_of(code), status);
   try {
     made->worker = std::thread(serve, made->line, std::cref(device->backend()), made->queue);

@@ -5,7 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace clutch { inline namespace v0 {
@@ -51,9 +53,21 @@ class CLUTCH_API RowFunction {
   /// Outputs with a row's elements, and outputs with one element a row.
   int element_count() const noexcept;
   int result_count() const noexcept;
+  /// Values of the params, in the order of the text. A parsed function has zeros.
+  int param_count() const noexcept;
+  double param_value(int i) const;
+  RowFunction with_params(std::span<const double> values) const;
+
+  /// All but the values of params: "rows f32 f32\n", then "total amax\n" (sum, prod, amin, amax) for each total,
+  /// "elements\n" and "results\n", each before the text of an ExprFunction. Inputs of that are the row's inputs, 4
+  /// totals, of which a total uses earlier ones, and the row's length. parse(text()) has the same text.
+  std::string text() const;
+  /// Errors: invalid_argument that says what must be.
+  static RowFunction parse(std::string_view text);
   const std::shared_ptr<const detail::RowBody>& body() const noexcept { return body_; }
 
  private:
+  explicit RowFunction(std::shared_ptr<const detail::RowBody> body) noexcept : body_(std::move(body)) {}
   std::shared_ptr<const detail::RowBody> body_;
 };
 
