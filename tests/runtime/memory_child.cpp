@@ -92,6 +92,22 @@ void snapshot(const std::string& path) {
   for (const auto& [key, value] : clutch::memory_stats()) std::cout << key << ' ' << value << '\n';
 }
 
+/// What may be held without a setting, of what the system and its control groups allow.
+void allowed() {
+  const clutch::MemoryInfo info = clutch::get_memory_info();
+  std::cout << "may hold " << info.total << '\n';
+}
+
+/// The addresses that an order of calls gives.
+void addresses() {
+  std::vector<clutch::Tensor> kept;
+  for (int i = 0; i < 100; ++i) {
+    kept.push_back(clutch::empty({1 + (i * 7919 % 97) * (i % 3 ? 1000 : 100000)}));
+    std::cout << clutch::memory_address(kept.back()) << ' ';
+    if (i % 2) kept.erase(kept.begin() + i * 31 % static_cast<int>(kept.size()));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -100,6 +116,8 @@ int main(int argc, char** argv) try {
   if (mode == "limit_addresses") limit_addresses();
   if (mode == "use_freed") use_freed();
   if (mode == "snapshot") snapshot(argv[2]);
+  if (mode == "allowed") allowed();
+  if (mode == "addresses") addresses();
   return 0;
 } catch (const clutch::Error& e) {
   std::cout << "Error " << clutch::name(e.code()) << ": " << e.what() << '\n';

@@ -73,6 +73,22 @@ TEST(Memory, ALimitIsAnErrorThatSaysWhoHasIt) {
   }
 }
 
+TEST(Memory, WithoutASettingNineTenthsOfWhatThereIsMayBeHeld) {
+  // Memory of other programs comes and goes meanwhile.
+  const auto bytes = [](const std::string& text) { return std::strtod(text.c_str() + std::string_view("may hold ").size(), nullptr); };
+  const double all = bytes(child("CLUTCH_MEMORY_LIMIT=1.0", "allowed")), usual = bytes(child("-u CLUTCH_MEMORY_LIMIT", "allowed"));
+  EXPECT_GT(all, 0);
+  EXPECT_NEAR(usual / all, 0.9, 0.04);
+}
+
+TEST(Memory, ProcessesOfEqualCallsHaveEqualAddresses) {
+  for (const char* settings : {"CLUTCH_ALLOC_CONF=", "CLUTCH_ALLOC_CONF=expandable_segments:False"}) {
+    const std::string first = child(settings, "addresses");
+    EXPECT_GT(first.size(), 300u);
+    EXPECT_EQ(first, child(settings, "addresses")) << settings;
+  }
+}
+
 TEST(Memory, AFractionOfNothingIsNoMemory) {
   const std::string text = child("CLUTCH_ALLOC_CONF=per_process_memory_fraction:0", "exhaust");
   EXPECT_NE(text.find("may hold 0 bytes, 0 of what there is (per_process_memory_fraction)"), std::string::npos) << text;
