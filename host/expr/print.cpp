@@ -534,9 +534,11 @@ PrintedExpr print(const ExprFunction& function, std::span<const DType> output_dt
 PrintedExpr print_opencl(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes, const PrintNames& names) {
   return print(function, output_dtypes, input_dtypes, names, false);
 }
-std::string print_side_by_side(const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes,
+std::string print_side_by_side(int sides, const ExprFunction& function, std::span<const DType> output_dtypes, std::span<const DType> input_dtypes,
                                const PrintNames& names) {
-  return print(function, output_dtypes, input_dtypes, names, true).text;
+  std::string each = "#define CLUTCH_EACH_SIDE(statement)";
+  for (int side = 0; side < sides; ++side) each += fmt::format(" CLUTCH_SIDE({}, statement)", side);
+  return each + "\n" + print(function, output_dtypes, input_dtypes, names, true).text;
 }
 
 }}}  // namespace clutch::v0::detail

@@ -161,7 +161,7 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
     // A thread has a group for itself on CPUs. Groups of several items have other items to compute meanwhile.
     if (const int sides = selected.tuning.local == 1 && selected.layout != Layout::strided ? sides_of(f) : 1; sides > 1) {
       selected.defines.set("CLUTCH_SIDES", sides);
-      selected.expression += print_side_by_side(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
+      selected.expression += print_side_by_side(sides, f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
     }
     return build_plan(runtime, selected);
   });

@@ -389,7 +389,8 @@ std::string print(const RowwiseProblem& p, const RowBody& body, const OfThreads&
     const std::string extra = fmt::format("EXTRA_OF_{}", macro);
     PrintNames names{.macro = macro, .extra = extra, .param = letters[number], .first_input = outputs, .memory_inputs = inputs, .known_step = known_step};
     if (known_step >= 0) text += print_opencl(f, of_outputs, input_dtypes, names).text;
-    if (threads.side_by_side >> (macro.starts_with("TOTAL") ? number : kMaxTotals) & 1u) text += print_side_by_side(f, of_outputs, input_dtypes, names);
+    if (threads.side_by_side >> (macro.starts_with("TOTAL") ? number : kMaxTotals) & 1u)
+      text += print_side_by_side(threads.sides, f, of_outputs, input_dtypes, names);
   };
   for (std::size_t i = 0; i < body.totals.size(); ++i) {
     const std::string macro = fmt::format("TOTAL{}", i);
