@@ -643,8 +643,8 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
     if (!targets[i].shares_storage(outputs[i])) copy_(outputs[i], targets[i], {}, stream);
 }
 
-/// The function of rows; its inputs are tensors of these dtypes.
-RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) {
+/// The function of rows; its inputs are tensors of these dtypes. Params of equal value become one if `shares`: else they stay apart, to be given others.
+RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes, bool shares) {
   Row row(dtypes);
   std::vector<Expr> known;
   for (DType d : dtypes) known.push_back(expr_input(static_cast<int>(known.size()), d));
@@ -654,8 +654,9 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
   known.resize(known.size() + kMaxTotals, expr_constant(rows.accumulator, 0));
   known.push_back(row.size());
   SharedParams params;
+  const auto part = [&](const ExprFunction& f) { return shares ? applied(f, known, params) : applied(f, known); };
   for (std::size_t i = 0; i < rows.ops.size(); ++i) {
-    const Expr value = applied(rows.totals[i], known, params)[0];
+    const Expr value = part(rows.totals[i])[0];
     Expr& total = known[dtypes.size() + i];
     switch (static_cast<Reduce>(rows.ops[i])) {
       case Reduce::sum: total = row.sum(value); break;
@@ -666,8 +667,8 @@ RowFunction function_of(const RowsMeaning& rows, std::span<const DType> dtypes) 
     }
   }
   if (!rows.results.empty())
-    for (const Expr& result : applied(rows.results, known, params)) row.result(result);
-  return RowFunction(row, rows.elements.empty() ? std::vector<Expr>() : applied(rows.elements, known, params));
+    for (const Expr& result : part(rows.results)) row.result(result);
+  return RowFunction(row, rows.elements.empty() ? std::vector<Expr>() : part(rows.elements));
 }
 
 /// The result as a function of the total; nullopt if it is a function of something else, too.
@@ -698,7 +699,7 @@ void launch_fused(const Meaning::Call& call) {
                  {.dims = call.dims, .keepdim = true, .after = *after}, call.stream);
       return;
     }
-  const RowFunction f = function_of(rows, dtypes);
+  const RowFunction f = function_of(rows, dtypes, true);
   std::vector<Tensor> outputs(call.elements.begin(), call.elements.end());
   outputs.insert(outputs.end(), call.results.begin(), call.results.end());
   const RowwiseOptions options{.dims = call.dims, .dtype = {}};
@@ -777,7 +778,7 @@ RowFunction parse_rows(std::string_view text) {
       throw failure(fmt::format("\"{}\" stands where a part of the function begins", line));
     }
   }
-  return function_of(rows, dtypes);
+  return function_of(rows, dtypes, false);
 }
 
 Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
