@@ -85,6 +85,7 @@ bool by_plugin(std::string_view op, std::string_view forced, std::initializer_li
     if (why.empty()) {
       {
         const WithoutPlugins within;
+        if (t_proved && t_proved->before) t_proved->before();
         why = one->run(given);
       }
       if (why.empty()) {

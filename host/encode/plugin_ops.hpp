@@ -3,6 +3,7 @@
 #include <clutch/stream.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -50,7 +51,8 @@ class Proving {
   Proving(const Proving&) = delete;
   Proving& operator=(const Proving&) = delete;
   const PluginImplementation& of;
-  std::set<std::string> calls;  ///< those that it took
+  std::set<std::string> calls;   ///< those that it took
+  std::function<void()> before;  ///< called before each call, if there is one
 
  private:
   Proving* former_;

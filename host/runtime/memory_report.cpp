@@ -14,19 +14,18 @@ namespace clutch { inline namespace v0 { namespace detail {
 
 namespace {
 
-/// The labels in the order of bytes at the peak, and all points in that order.
-void sort_labels(MemoryTimeline& timeline) {
-  std::vector<std::size_t> order(timeline.labels.size());
+/// The labels' numbers in the order of bytes at the peak.
+std::vector<std::size_t> order_of(const std::vector<std::uint64_t>& at_peak) {
+  std::vector<std::size_t> order(at_peak.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return timeline.peak.bytes[a] > timeline.peak.bytes[b]; });
-  auto sort = [&](auto& values) {
-    const auto former = values;
-    for (std::size_t i = 0; i < order.size(); ++i) values[i] = former[order[i]];
-  };
-  sort(timeline.labels);
-  sort(timeline.blocks_at_peak);
-  for (MemoryTimeline::Point& point : timeline.points) sort(point.bytes);
-  sort(timeline.peak.bytes);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return at_peak[a] > at_peak[b]; });
+  return order;
+}
+template <class T>
+std::vector<T> sorted(const std::vector<T>& values, const std::vector<std::size_t>& order) {
+  std::vector<T> result;
+  for (const std::size_t i : order) result.push_back(values[i]);
+  return result;
 }
 
 struct Live {
@@ -104,9 +103,20 @@ MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, s
   const auto peak = static_cast<std::size_t>(std::max_element(totals.begin(), totals.end()) - totals.begin());
   const MemoryTraceEntry* raised = nullptr;
   walk([&](std::size_t event, std::uint64_t, const std::vector<std::uint64_t>& bytes, const std::vector<std::uint64_t>& blocks, const MemoryTraceEntry* entry) {
-    if (kept[event]) timeline.points.push_back({event, bytes});
     if (event == peak) timeline.peak = {event, bytes}, timeline.blocks_at_peak = blocks, raised = entry;
   });
+  const std::vector<std::size_t> order = order_of(timeline.peak.bytes);
+  const std::size_t first = std::min(order.size(), kPointLabels);
+  walk([&](std::size_t event, std::uint64_t total, const std::vector<std::uint64_t>& bytes, const auto&, const MemoryTraceEntry*) {
+    if (!kept[event]) return;
+    std::vector<std::uint64_t> largest;
+    for (std::size_t i = 0; i < first; ++i) largest.push_back(bytes[order[i]]), total -= bytes[order[i]];
+    if (first < order.size()) largest.push_back(total);
+    timeline.points.push_back({event, std::move(largest)});
+  });
+  timeline.labels = sorted(timeline.labels, order);
+  timeline.blocks_at_peak = sorted(timeline.blocks_at_peak, order);
+  timeline.peak.bytes = sorted(timeline.peak.bytes, order);
   if (raised) timeline.raised_by_bytes = raised->size, timeline.raised_by_label = raised->label;
   // Backwards from the segments that there are at the end.
   for (const MemorySegment& segment : snapshot.segments)
@@ -116,7 +126,6 @@ MemoryTimeline timeline_of(const MemorySnapshot& snapshot, std::size_t device, s
     if (gained) timeline.reserved_at_peak -= std::min(entry->size, timeline.reserved_at_peak);
     if (entry->action == "segment_free" || entry->action == "segment_unmap") timeline.reserved_at_peak += entry->size;
   }
-  sort_labels(timeline);
   return timeline;
 }
 

@@ -8,11 +8,14 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// Labels that have a number of their own at each point of a history: a program may make a label for each allocation.
+constexpr std::size_t kPointLabels = 64;
+
 /// Bytes in blocks over a history, by label.
 struct MemoryTimeline {
   struct Point {
     std::size_t event = 0;             ///< number of allocations and frees before it
-    std::vector<std::uint64_t> bytes;  ///< of each label
+    std::vector<std::uint64_t> bytes;  ///< of each label; in `points` of the first kPointLabels, then of all others together
   };
   std::vector<std::string> labels;            ///< the ones with most bytes at the peak first
   std::vector<Point> points;                  ///< of each part of the history the one with most bytes in all

@@ -10,7 +10,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace clutch { inline namespace v0 {
@@ -30,6 +37,30 @@ bool splits_by_counts(const DeviceRecord& device) {
   if (clGetDeviceInfo(device.id, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds.data(), &bytes) != CL_SUCCESS) return false;
   const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(std::min(bytes / sizeof kinds[0], kinds.size()));
   return std::find(kinds.begin(), end, CL_DEVICE_PARTITION_BY_COUNTS) != end;
+}
+
+/// Cores that some thread of this process may not leave, each counted once: what a driver leaves of a pool with a core for each thread.
+std::size_t pinned_cores() {
+  std::set<std::string> cores;
+  std::error_code failed;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", failed)) {
+    std::ifstream file(thread.path() / "status");
+    constexpr std::string_view kKey = "Cpus_allowed_list:\t";
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(kKey) && line.find_first_of(",-") == std::string::npos) cores.insert(line.substr(kKey.size()));
+  }
+  return cores.size();
+}
+
+/// Whether the driver has a thread on each of so many cores. Its threads pin themselves as they start, so that the first look may come before some of them.
+bool has_pinned(int units) {
+  if (!std::filesystem::exists("/proc/self/task")) return true;
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLongest(100), kStep(1);
+  for (const Clock::time_point end = Clock::now() + kLongest;; std::this_thread::sleep_for(kStep)) {
+    if (pinned_cores() >= static_cast<std::size_t>(units)) return true;
+    if (Clock::now() >= end) return false;
+  }
 }
 
 int units_of(const DeviceRecord& device) { return claimed_traits(device).compute_units; }
@@ -152,9 +183,12 @@ PartitionImpl::~PartitionImpl() {
 
 cl_device_id PartitionImpl::device() const noexcept { return taken_.sub_device ? taken_.sub_device : runtime_.device().id; }
 
-Isolation PartitionImpl::isolation() const noexcept {
+Isolation PartitionImpl::isolation() const {
   if (!taken_.sub_device || (claimed_traits(runtime_.device()).quirks & kQuirkQueuesTakeTurns)) return Isolation::none;
-  return runtime_.device().pins_threads ? Isolation::cores : Isolation::threads;
+  if (!runtime_.device().pins_threads) return Isolation::threads;
+  // The variable may have been set after another library started the driver, which has read it then.
+  static const bool pinned = has_pinned(units_of(runtime_.device()));
+  return pinned ? Isolation::cores : Isolation::threads;
 }
 
 const DeviceTraits& PartitionImpl::traits() {

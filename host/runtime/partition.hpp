@@ -82,7 +82,7 @@ class PartitionImpl : public std::enable_shared_from_this<PartitionImpl> {
   /// The device to make queues for.
   cl_device_id device() const noexcept;
   const UnitRange& units() const noexcept { return taken_.units; }
-  Isolation isolation() const noexcept;
+  Isolation isolation() const;
   int workqueue_limit() const noexcept { return limit_; }
   const DeviceTraits& traits();
   /// The stream of all threads. It lives in a holder that the handles of the partition keep, since each stream keeps its partition.

@@ -12,10 +12,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace clutch::testing { namespace {
@@ -314,6 +316,31 @@ TEST(Pages, OfMemory) {
   for (const char* part :
        {"weights", "moments", "gradients", "The peak", "Segments", "layer 0:<wbr/> activations", "href=\"#d0l0\"", "id=\"d0l0\"", "freed, awaits"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+TEST(Pages, OfMemoryWithALabelForEachAllocation) {
+  constexpr std::size_t kLabels = 100'000, kPoints = 1000;
+  MadeUpMemory memory;
+  std::vector<std::uint64_t> held{0};  // after each event
+  std::vector<std::uint64_t> blocks;
+  for (std::size_t i = 0; i < kLabels; ++i) {
+    blocks.push_back(memory.take(512 * (1 + i % 7), fmt::format("tensor {}", i)));
+    held.push_back(held.back() + 512 * (1 + i % 7));
+    if (i % 3 != 0) continue;
+    memory.give(blocks.back());
+    held.push_back(held.back() - 512 * (1 + i % 7));
+    blocks.pop_back();
+  }
+  const MemorySnapshot snapshot = memory.end();
+  const detail::MemoryTimeline timeline = detail::timeline_of(snapshot, 0, kPoints);
+  EXPECT_EQ(timeline.labels.size(), kLabels);
+  EXPECT_LE(timeline.points.size(), kPoints);
+  for (const auto& point : timeline.points) {
+    EXPECT_EQ(point.bytes.size(), detail::kPointLabels + 1);
+    EXPECT_EQ(std::accumulate(point.bytes.begin(), point.bytes.end(), std::uint64_t{0}), held[point.event]) << point.event;
+  }
+  EXPECT_TRUE(std::is_sorted(timeline.peak.bytes.rbegin(), timeline.peak.bytes.rend()));
+  EXPECT_LT(detail::page_of(snapshot).size(), 4u << 20);
 }
 
 TEST(Pages, OfMemoryOfAProgram) {

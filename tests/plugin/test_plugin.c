@@ -121,6 +121,10 @@ static clutch_status_t addcmul(const clutch_tensor_t* out, const clutch_tensor_t
 #if defined(REFUSES)
   (void)out, (void)x, (void)a, (void)b, (void)options, (void)stream;
   return refuse("it never does");
+#elif defined(WRITES_AND_REFUSES)
+  (void)x, (void)a, (void)b, (void)options;
+  TRY(fill_(out, 0, NULL, stream));
+  return refuse("it has begun");
 #else
   int64_t count = 0;
   int plain[4] = {0, 0, 0, 0};

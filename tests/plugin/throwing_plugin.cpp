@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin in C++ whose functions throw or give a number that is no status: addcmul_late computes f32 by the library's own, so that it passes its proof, but
-// not 1000 elements, which no problem of a proof has. With IN_QUERY or IN_INIT it throws there, with ALWAYS in its proof.
+// not 1000 elements, which no problem of a proof has. With IN_QUERY or IN_INIT it throws there, with ALWAYS in its proof; with GRAPHS_THROW_IN=c, i or r in
+// create, instantiate or replay of a graph backend.
 #include <clutch/plugin.h>
 
 #include <stdexcept>
@@ -44,6 +45,18 @@ extern "C" clutch_status_t init(const clutch_host_t* /*given*/) {
 #endif
 }
 
+#if defined(GRAPHS_THROW_IN)
+clutch_status_t at(char step) { return step == GRAPHS_THROW_IN ? fail() : CLUTCH_OK; }
+extern "C" clutch_status_t create(void** state) {
+  *state = nullptr;
+  return at('c');
+}
+extern "C" clutch_status_t instantiate(void* /*state*/, const clutch_graph_program_t* /*program*/) { return at('i'); }
+extern "C" clutch_status_t replay(void* /*state*/, const clutch_graph_program_t* /*program*/, const clutch_stream_t* /*stream*/) { return at('r'); }
+extern "C" void reset(void* /*state*/) {}
+extern "C" void destroy(void* /*state*/) { fail(); }
+#endif
+
 }  // namespace
 
 const clutch_plugin_t* clutch_plugin_query(std::int64_t /*abi*/, const clutch_host_t* given) {
@@ -53,6 +66,14 @@ const clutch_plugin_t* clutch_plugin_query(std::int64_t /*abi*/, const clutch_ho
   host = given;
   static const clutch_plugin_op_t op = {sizeof op, "addcmul_out", "addcmul_late", 0, reinterpret_cast<void (*)()>(addcmul)};
   static const clutch_plugin_op_t* const ops[] = {&op};
-  static const clutch_plugin_t plugin = {sizeof plugin, CLUTCH_PLUGIN_ABI, "throws", "1.0", 1, init, ops, 1, nullptr, 0, nullptr, 0};
+#if defined(GRAPHS_THROW_IN)
+  static const clutch_graph_backend_t backend = {sizeof backend, "demo_replay", create, instantiate, replay, reset, destroy};
+  static const clutch_graph_backend_t* const backends[] = {&backend};
+  constexpr std::size_t kBackends = 1;
+#else
+  static const clutch_graph_backend_t* const* const backends = nullptr;
+  constexpr std::size_t kBackends = 0;
+#endif
+  static const clutch_plugin_t plugin = {sizeof plugin, CLUTCH_PLUGIN_ABI, "throws", "1.0", 1, init, ops, 1, backends, kBackends, nullptr, 0};
   return &plugin;
 }

@@ -2,9 +2,16 @@
 // A program of a user's whose environment environment_test.cpp chooses. Prints what it sees.
 #include <clutch/clutch.hpp>
 
+#include <CL/cl.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 namespace {
 /// Says at the very end whether the work that main() left had ended by then.
@@ -23,6 +30,18 @@ int main(int argc, char** argv) try {
   } else if (mode == "run") {
     clutch::Tensor t = clutch::full({8}, 3);
     std::cout << "ran " << clutch::addcmul(t, t, t).to_host<float>()[7] << '\n';
+  } else if (mode == "pin") {
+    // A host that starts the driver first: what it sets then comes too late.
+    cl_uint count = 0;
+    std::array<cl_platform_id, 16> platforms{};
+    clGetPlatformIDs(platforms.size(), platforms.data(), &count);
+    for (cl_uint i = 0; i < std::min<cl_uint>(count, platforms.size()); ++i) {
+      const std::array<cl_context_properties, 3> of{CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platforms[i]), 0};
+      clCreateContextFromType(of.data(), CL_DEVICE_TYPE_ALL, nullptr, nullptr, nullptr);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::setenv("POCL_AFFINITY", "1", 1);
+    std::cout << name(clutch::Partition::create(clutch::default_device(), {.units = 1}).isolation()) << '\n';
   } else if (mode == "leave") {
     static Late late;
     clutch::Tensor t = clutch::full({768, 768}, 0);

@@ -69,6 +69,15 @@ TEST(Environment, AProcessEndsAfterTheWorkThatMainLeft) {
   }
 }
 
+TEST(Environment, PartitionsTellThatThreadsMoveWhereTheVariableCameTooLate) {
+  for (const Device& device : test_devices()) {
+    if (device.platform() != "Portable Computing Language" || device.traits().compute_units == 1) continue;
+    const std::string of_device = "-u POCL_AFFINITY CLUTCH_DEVICE=" + std::to_string(device.index());
+    EXPECT_EQ(child(of_device, "pin"), "threads\n");
+    EXPECT_EQ(child(of_device + " POCL_AFFINITY=1", "pin"), "cores\n");
+  }
+}
+
 TEST(Environment, RunsWithFreshAndTrustedSelfTests) {
   for (const char* mode : {"fresh", "off", "cached"}) EXPECT_EQ(child(std::string("CLUTCH_SELF_TEST=") + mode, "run"), "ran 12\n");
   EXPECT_EQ(child("CLUTCH_CACHE=off", "run"), "ran 12\n");
