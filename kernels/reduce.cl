@@ -4,10 +4,11 @@
 // bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block, or, if CLUTCH_FINAL, a row of
 // one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. reduce_column_groups: a group takes a block of
-// neighbouring columns; local memory of all their partials.
+// neighbouring columns; local memory of all their partials. reduce_buffered: the item's buffer holds a block, or one and a panel (REDUCE_MOST_ACROSS).
 // Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
-// expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters.
+// expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS, 0 or 1;
+// reduce_columns: CLUTCH_SEVERAL, 0 or 1.
 // Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
@@ -304,14 +305,226 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 }
 #endif
 
-// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements have one stride. Lanes are columns,
+#if defined(CLUTCH_ENTRY_reduce_buffered) || (defined(CLUTCH_ENTRY_reduce_columns) && CLUTCH_SEVERAL)
+// The place of an element, and each input's offset there.
+static inline void go_to(IDX* place, IDX* here, IDX element, const IDX* offset, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
+  for (int d = 0; d < reduced_rank; ++d) {
+    const IDX next = element / reduced_size[d];
+    place[d] = element - next * reduced_size[d];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += place[d] * reduced[k][d];
+    element = next;
+  }
+}
+// Goes `count` elements on along dimension d, which has as many left.
+static inline void go_on(IDX* place, IDX* here, int d, IDX count, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
+  place[d] += count;
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += count * reduced[k][d];
+  for (; d + 1 < reduced_rank && place[d] == reduced_size[d]; ++d) {
+    place[d] = 0;
+    ++place[d + 1];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += reduced[k][d + 1] - reduced_size[d] * reduced[k][d];
+  }
+}
+#define REDUCED_SHAPE                                                               \
+  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);         \
+  CLUTCH_REDUCED(reduced)
+#endif
+
+// Several strides, where an item takes whole blocks: it brings elements into their order in a buffer that stays in a core's caches. Along dimension 0 the
+// inputs have stride 0 or 1, and its runs are loaded by vectors; or (CLUTCH_ACROSS) they have it along a later one, `across`, and lanes are WIDTH neighbours
+// along that, whose elements (`inner` of each: those of the dimensions before it) are transposed in registers.
+//
+//   across = 1, WIDTH = 4             memory: a row for each place along dimension 0       buffer
+//                                     a0 b0 c0 d0 ...                                      a0 a1 a2 ... b0 b1 b2 ... c0 ...
+//                                     a1 b1 c1 d1 ...
+#ifdef CLUTCH_ENTRY_reduce_buffered
+#if CLUTCH_ACROSS
+#define T A
+#define R V
+#define LANES WIDTH
+#define CLUTCH_MEM __private
+#include "common/transpose.clh"
+#define BUFFER (REDUCE_BLOCK + WIDTH * REDUCE_MOST_ACROSS + 16)
+#define ALONG across
+#else
+#define BUFFER (REDUCE_BLOCK + 16)
+#define ALONG 0
+#endif
+#if WIDTH == 1
+#define GET(from) (*(from))
+#define PUT(to, x) *(to) = x
+#else
+#define GET(from) CLUTCH_CONCAT(vload, WIDTH)(0, from)
+#define PUT(to, x) CLUTCH_CONCAT(vstore, WIDTH)(x, 0, to)
+#endif
+// Whole vectors along dimension ALONG.
+#define LOAD_RUN(k, dtype) \
+  (reduced[k][ALONG] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k]) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define POSITION_RUN(k) ((VL)(long)row[k] + CLUTCH_IOTA_VL * (long)reduced[k][ALONG])
+
+// Up to WIDTH elements along dimension 0.
+static inline V gathered(const IDX* here, int count, IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = l < count ? here[k] + l * reduced[k][0] : 0;
+  V value;
+  CLUTCH_EXPRESSION(CLUTCH_LOAD_GATHERED, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
+  return value;
+}
+#define RUN_PARAMS IDX *place, IDX *here, int reduced_rank, const IDX *reduced_size, IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define RUN_NAMES place, here, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+// The next `count` elements, run by run. A vector that ends behind its run is overwritten by the next one.
+static inline void put_runs(A* to, IDX count, RUN_PARAMS) {
+  for (IDX done = 0; done < count;) {
+    const IDX run = min(count - done, (IDX)(reduced_size[0] - place[0]));
+#if !CLUTCH_ACROSS
+    if (run >= WIDTH) {
+      for (IDX t = 0; t < run; t += WIDTH) {
+        const IDX from = min(t, (IDX)(run - WIDTH));
+        IDX row[CLUTCH_OPERANDS];
+        for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = here[k] + from * reduced[k][0];
+        V value;
+        CLUTCH_EXPRESSION(LOAD_RUN, POSITION_RUN, CLUTCH_SET_VALUE)
+        PUT(to + done + from, value);
+      }
+      done += run;
+      go_on(place, here, 0, run, reduced_rank, reduced_size, reduced);
+      continue;
+    }
+#endif
+    const IDX some = min(run, (IDX)WIDTH);
+    PUT(to + done, gathered(here, (int)some, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES));
+    done += some;
+    go_on(place, here, 0, some, reduced_rank, reduced_size, reduced);
+  }
+}
+#if CLUTCH_ACROSS
+// The elements of WIDTH neighbours along `across`, from `here` on, of which the first `skipped` are left out.
+static inline void put_panel(A* to, int skipped, int across, IDX inner, RUN_PARAMS) {
+  const IDX length = reduced_size[0];
+  for (IDX done = 0; done < inner; done += length) {
+    for (IDX j = 0; j < length; j += WIDTH) {
+      const IDX from = min(j, (IDX)(length - WIDTH));
+      V x[WIDTH];
+#pragma unroll
+      for (int i = 0; i < WIDTH; ++i) {
+        IDX row[CLUTCH_OPERANDS];
+        for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = here[k] + (from + i) * reduced[k][0];
+        V value;
+        CLUTCH_EXPRESSION(LOAD_RUN, POSITION_RUN, CLUTCH_SET_VALUE)
+        x[i] = value;
+      }
+      transpose(x);
+#pragma unroll
+      for (int l = 0; l < WIDTH; ++l)
+        if (l >= skipped) PUT(to + (l - skipped) * inner + done + from, x[l]);
+    }
+    go_on(place, here, 0, length, across, reduced_size, reduced);
+  }
+}
+#endif
+// The block's elements in the order of common/reduce_order.clh.
+static inline A total_of(A* from, int count) {
+  V acc[CLUTCH_VECTORS];
+  for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
+  if (count == REDUCE_BLOCK) {
+    for (int j = 0; j < CLUTCH_CHAIN; j += 16) {
+#pragma unroll
+      for (int v = 0; v < CLUTCH_VECTORS; ++v)
+        acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], GET(from + v / CLUTCH_CHAIN_VECTORS * CLUTCH_CHAIN + j + v % CLUTCH_CHAIN_VECTORS * WIDTH));
+    }
+    return tree_of(acc);
+  }
+  // The result's last block: nothing is behind it.
+  const int whole = (count + 15) / 16 * 16;
+  for (int j = count; j < whole; ++j) from[j] = (A)CLUTCH_IDENTITY;
+  for (int j = 0; j < whole; j += WIDTH) {
+    const int v = j / CLUTCH_CHAIN * CLUTCH_CHAIN_VECTORS + j % 16 / WIDTH;
+    acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], GET(from + j));
+  }
+  return tree_of(acc);
+}
+__kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
+                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS,
+                              int across CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
+  REDUCE_SHAPE
+  REDUCED_SHAPE
+  CLUTCH_SHIFT_BUFFERS
+  A buffer[BUFFER];
+#if CLUTCH_ACROSS
+  IDX inner = 1;
+  for (int d = 0; d < across; ++d) inner *= reduced_size[d];
+#endif
+  const ulong blocks = reduce_blocks(m), tasks = n * blocks;
+  for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) {
+    // Blocks of one result after another.
+    for (ulong one = task, end = min(task + chunk, tasks); one < end;) {
+      const ulong number = one / blocks, first = one - number * blocks, last = min(blocks, first + (end - one));
+      const IDX stop = (IDX)min(last * REDUCE_BLOCK, m);
+      IDX offset[CLUTCH_OPERANDS] = {0}, here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], at = (IDX)(first * REDUCE_BLOCK);
+      add_offsets((IDX)number, rank, size, kept, 0, offset);
+      go_to(place, here, at, offset, reduced_rank, reduced_size, reduced);
+      // The buffer has `held` elements from `begin` on; `at` is the first one that it lacks.
+      int begin = 0, held = 0;
+      for (ulong block = first; block < last; ++block) {
+        const int count = (int)min((IDX)REDUCE_BLOCK, (IDX)(stop - (IDX)(block * REDUCE_BLOCK)));
+#if CLUTCH_ACROSS
+        while (held < count) {
+          for (int j = 0; j < held && begin > 0; ++j) buffer[j] = buffer[begin + j];
+          begin = 0;
+          // A panel begins with a whole neighbour; what is before it, and what is behind the last whole panel, goes by runs.
+          int ahead = 0, whole = 1;
+          for (int d = 0; d < across; ++d) whole = whole && place[d] == 0;
+          const IDX left = reduced_size[across] - place[across];
+          if (!whole || stop - at < inner) {
+            IDX before = inner - at % inner, some = min(min(before, (IDX)(stop - at)), (IDX)REDUCE_BLOCK);
+            put_runs(buffer + held, some, RUN_NAMES);
+            held += (int)some, at += some;
+            continue;
+          }
+          if (left < WIDTH) ahead = (int)(WIDTH - left);
+          IDX panel_here[CLUTCH_OPERANDS], panel_place[CLUTCH_RANK_LANES] = {0};
+          for (int k = 1; k < CLUTCH_OPERANDS; ++k) panel_here[k] = here[k] - ahead * reduced[k][across];
+          put_panel(buffer + held, ahead, across, inner, panel_place, panel_here, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+          const IDX neighbours = min((IDX)(WIDTH - ahead), (IDX)((stop - at) / inner));
+          held += (int)(neighbours * inner), at += neighbours * inner;
+          go_on(place, here, across, neighbours, reduced_rank, reduced_size, reduced);
+        }
+#else
+        put_runs(buffer, (IDX)count, RUN_NAMES);
+        held = count;
+#endif
+        const A result = total_of(buffer + begin, count);
+        begin += count, held -= count;
+#if !CLUTCH_ACROSS
+        begin = 0;
+#endif
+        STORE_RESULT(offset[0], block, blocks, number, result);
+      }
+      one += last - first;
+    }
+  }
+}
+#endif
+
+// Columns: the innermost kept dimension has stride 1 or 0 in each input, the reduced elements have one stride, or (CLUTCH_SEVERAL) several. Lanes are columns,
 // PANEL of them to a task, so that rows of memory are read in long pieces; each vector has its 64 partials (4 KiB for a vector
 // of 16 floats).
 #ifdef CLUTCH_ENTRY_reduce_columns
 #define PANEL (CLUTCH_ABREAST * WIDTH)
+// The first column of vector v. The last vector of several strides takes columns of the one before it besides.
+#if CLUTCH_SEVERAL
+#define COLUMN_OF(v) min((v)*WIDTH, width - WIDTH)
+#else
+#define COLUMN_OF(v) ((v)*WIDTH)
+#endif
 #define LOAD_COLUMN(k, dtype) \
-  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
-#define POSITION_COLUMN(k) (across[k] ? (VL)(long)(row[k] + v * WIDTH) + CLUTCH_IOTA_VL : (VL)(long)row[k])
+  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + COLUMN_OF(v)) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#define POSITION_COLUMN(k) ((VL)(long)row[k] + ((VL)(long)COLUMN_OF(v) + CLUTCH_IOTA_VL) * (long)across[k])
 static inline V columns_tail(const IDX* row, const IDX* across, int first, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int k = 1; k < CLUTCH_OPERANDS; ++k)
@@ -322,11 +535,21 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                             CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+#if CLUTCH_SEVERAL
+                             int reduced_rank,
+                             CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
+#else
+                             CLUTCH_SHAPE_VECTOR inner_strides
+#endif
+                                 CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
+#if CLUTCH_SEVERAL
+  REDUCED_SHAPE
+#else
   REDUCE_STEPS(step)
+#endif
   IDX across[CLUTCH_OPERANDS];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
@@ -343,13 +566,18 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     V acc[CLUTCH_PARTIALS][CLUTCH_ABREAST];
     for (int k = 0; k < used; ++k)
       for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;
-    // Elements that fill up the last vector of a row are of later rows, up to those without so many behind them.
     const int missing = (WIDTH - width % WIDTH) % WIDTH;
     IDX filled = end;
+#if CLUTCH_SEVERAL
+    IDX place[CLUTCH_RANK_LANES];
+    go_to(place, row, begin, offset, reduced_rank, reduced_size, reduced);
+#else
+    // Elements that fill up the last vector of a row are of later rows, up to those without so many behind them.
     for (int k = 1; k < CLUTCH_OPERANDS; ++k) {
       row[k] = offset[k] + begin * step[k];
       if (across[k] && missing) filled = step[k] > 0 ? min(filled, end - (missing + step[k] - 1) / step[k]) : begin;
     }
+#endif
     for (IDX j = begin; j < end; ++j) {
       int p = (int)(j - begin) / CLUTCH_CHAIN * 16 + (int)(j - begin) % 16;
 #pragma unroll 4
@@ -358,11 +586,15 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
         CLUTCH_EXPRESSION(LOAD_COLUMN, POSITION_COLUMN, CLUTCH_SET_VALUE)
         acc[p][v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][v], value);
       }
+#if CLUTCH_SEVERAL
+      go_on(place, row, 0, 1, reduced_rank, reduced_size, reduced);
+#else
       if (missing > 0 && j >= filled) {
         V value = columns_tail(row, across, whole * WIDTH, width - whole * WIDTH CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
         acc[p][whole] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p][whole], value);
       }
       for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] += step[k];
+#endif
     }
     for (int h = used / 2; h > 0; h /= 2)
       for (int k = 0; k < h; ++k)
@@ -379,11 +611,12 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     A results[PANEL];
     for (int v = l / WIDTH; v < CLUTCH_ABREAST; ++v) CLUTCH_V_SPILL(acc[0][v], results + v * WIDTH);
     for (; l < width; ++l) {
+      A result = results[CLUTCH_SEVERAL && l >= whole * WIDTH ? whole * WIDTH + l - (width - WIDTH) : l];
 #if CLUTCH_FOLDS_APART
-      if (results[l] != results[l]) results[l] = CLUTCH_A_NAN;
+      if (result != result) result = CLUTCH_A_NAN;
 #endif
       ulong result_number = outer * columns + column + l;
-      STORE_RESULT(offset[0] + l * across[0], block, blocks, result_number, results[l]);
+      STORE_RESULT(offset[0] + l * across[0], block, blocks, result_number, result);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "runtime/storage.hpp"
 
 #include <array>
+#include <optional>
 
 namespace clutch { inline namespace v0 {
 namespace detail {
@@ -105,10 +106,17 @@ std::string fits_rows(const DeviceTraits& traits, const ReduceProblem& p) {
              : computes(traits, p);
 }
 
-std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
+std::string fits_one_stride(const DeviceTraits& traits, const ReduceProblem& p) {
   return p.layout != ReduceLayout::columns
              ? fmt::format("reduced elements must be in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
              : computes(traits, p);
+}
+/// What reads several strides by vectors.
+std::string computes_apart(const DeviceTraits& traits, const ReduceProblem& p) {
+  return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : computes(traits, p);
+}
+std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
+  return p.vectors == ReduceVectors::columns ? computes_apart(traits, p) : fits_one_stride(traits, p);
 }
 
 constexpr std::string_view kGroups = "reduce_groups";
@@ -128,15 +136,26 @@ constexpr std::string_view kColumnGroups = "reduce_column_groups";
 std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
   static_assert(CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK,
                 "refuses_teams() asks for enough local memory");
-  std::string why = fits_columns(traits, p);
+  std::string why = fits_one_stride(traits, p);
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
-constexpr std::array<Implementation<ReduceProblem>, 5> kImplementations{{
+/// The shortest run that is read by vectors: one of the widest ones.
+constexpr std::int64_t kLeastRun = 16;
+constexpr std::string_view kBuffered = "reduce_buffered";
+
+std::string fits_buffer(const DeviceTraits& traits, const ReduceProblem& p) {
+  if (p.vectors != ReduceVectors::runs && p.vectors != ReduceVectors::panels)
+    return fmt::format("reduced elements must be in runs of at least {}, or in as many such runs side by side, got others", kLeastRun);
+  return computes_apart(traits, p);
+}
+
+constexpr std::array<Implementation<ReduceProblem>, 6> kImplementations{{
     {kGroups, fits_groups, of_groups<fits_filled_teams>},
     {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
     {"reduce_rows", fits_rows},
     {"reduce_columns", fits_columns},
+    {kBuffered, fits_buffer},
     {"reduce_strided", computes},
 }};
 
@@ -178,6 +197,8 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = takes_teams(chosen.name) ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
+  if (plan.entry == "reduce_columns") plan.defines.set("CLUTCH_SEVERAL", p.vectors == ReduceVectors::columns);
+  if (plan.entry == kBuffered) plan.defines.set("CLUTCH_ACROSS", p.vectors == ReduceVectors::panels);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
@@ -194,6 +215,9 @@ struct Walks {
   std::array<std::int64_t, 16> kept_size{}, reduced_size{};
   std::array<std::int64_t, 16 * kMaxReduceOperands> kept{}, reduced{};
   ReduceLayout layout = ReduceLayout::rows;
+  ReduceVectors vectors = ReduceVectors::none;
+  int across = 0;          ///< of panels: the dimension of neighbours
+  std::int64_t inner = 1;  ///< of panels: elements of each neighbour
   bool wide_index = false;
 };
 
@@ -235,6 +259,22 @@ void classify(Walks& w, std::int64_t least_columns) {
   w.layout = rows ? ReduceLayout::rows : columns ? ReduceLayout::columns : ReduceLayout::strided;
 }
 
+/// Sets along which dimension inputs of several strides are read by vectors.
+void find_vectors(Walks& w, std::size_t inputs) {
+  if (w.layout != ReduceLayout::strided) return;
+  bool columns = w.kept_size[0] >= kLeastRun;
+  for (std::size_t k = 1; k <= inputs; ++k) columns = columns && (w.kept[16 * k] | 1) == 1;
+  if (columns) w.vectors = ReduceVectors::columns;
+  if (columns || w.reduced_size[0] < kLeastRun) return;
+  for (std::int64_t d = 0, inner = 1; d < w.reduced_rank && inner <= REDUCE_MOST_ACROSS; inner *= w.reduced_size[static_cast<std::size_t>(d++)]) {
+    bool near = w.reduced_size[static_cast<std::size_t>(d)] >= kLeastRun;
+    for (std::size_t k = 1; k <= inputs; ++k) near = near && (w.reduced[16 * k + static_cast<std::size_t>(d)] | 1) == 1;
+    if (!near) continue;
+    w.vectors = d == 0 ? ReduceVectors::runs : ReduceVectors::panels, w.across = static_cast<int>(d), w.inner = inner;
+    return;
+  }
+}
+
 Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, bool keeps) {
   Walks w;
   Dims kept_sizes, reduced_sizes, out_strides;
@@ -264,7 +304,36 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   }
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
   classify(w, least_columns(r.runtime->traits()));
+  find_vectors(w, inputs.size());
   return w;
+}
+
+/// Several strides as columns, each of which has whole blocks of a result, in their order: the places along a reduced dimension of stride 0 or 1, and along
+/// those outside it, are columns of the dimensions within. Nothing if there are no such dimensions.
+std::optional<Walks> columns_of_blocks(const Walks& w, std::size_t inputs, const DeviceTraits& traits) {
+  if (w.layout != ReduceLayout::strided) return std::nullopt;
+  std::size_t d = 0;
+  std::int64_t inner = 1;
+  const auto rank = static_cast<std::size_t>(w.reduced_rank);
+  auto is_near = [&] {
+    for (std::size_t k = 1; k <= inputs; ++k)
+      if ((w.reduced[16 * k + d] | 1) != 1) return false;
+    return true;
+  };
+  while (d < rank && !(d > 0 && inner % REDUCE_BLOCK == 0 && is_near())) inner *= w.reduced_size[d++];
+  const std::size_t added = rank - d;
+  if (d == rank || static_cast<std::size_t>(w.kept_rank) + added > 16) return std::nullopt;
+  Walks made = w;
+  made.vectors = ReduceVectors::none;
+  made.kept_rank += static_cast<std::int64_t>(added), made.reduced_rank = static_cast<std::int64_t>(d);
+  for (std::size_t k = 0; k <= w.operands; ++k)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(made.kept_rank); ++i)
+      made.kept[16 * k + i] = i < added ? w.reduced[16 * k + d + i] : w.kept[16 * k + i - added];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(made.kept_rank); ++i) made.kept_size[i] = i < added ? w.reduced_size[d + i] : w.kept_size[i - added];
+  classify(made, least_columns(traits));
+  find_vectors(made, inputs);
+  if (made.layout != ReduceLayout::columns && (made.vectors != ReduceVectors::columns || row_tuning(traits).local > 1)) return std::nullopt;
+  return made;
 }
 
 /// One launch: reduces the inputs into `out`, which is the result or holds the accumulators of blocks.
@@ -283,7 +352,9 @@ std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r);
 /// True if every compute unit has work when an item takes a page of columns.
 bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   constexpr std::int64_t kPage = 16 * kReduceWide;
-  if (s.walks.layout != ReduceLayout::columns || row_tuning(traits).local > 1 || s.walks.kept_size[0] < kPage / 2) return false;
+  if ((s.walks.layout != ReduceLayout::columns && s.walks.vectors != ReduceVectors::columns) || row_tuning(traits).local > 1 ||
+      s.walks.kept_size[0] < kPage / 2)
+    return false;
   if (s.m == 0) return false;
   auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   return reduce_panel_tasks(count(s.n), count(s.walks.kept_size[0]), kPage, reduce_blocks(count(s.m))) >= 4 * count(traits.compute_units);
@@ -301,6 +372,14 @@ bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementa
          static_cast<std::uint64_t>(s.n) >= kGroupsOfUnit * static_cast<std::uint64_t>(traits.compute_units);
 }
 
+/// Blocks that an item of reduce_buffered takes at least: those of several panels, or, where compute units would have no work then, of one.
+std::uint64_t panel_blocks(const Walks& w, std::uint64_t all, const DeviceTraits& traits) {
+  if (w.vectors != ReduceVectors::panels) return 1;
+  auto blocks = [&](std::int64_t panels) { return reduce_blocks(static_cast<std::uint64_t>(panels * 16 * w.inner)); };
+  constexpr std::int64_t kPanels = 4;
+  return all >= 4 * static_cast<std::uint64_t>(traits.compute_units) * blocks(kPanels) ? blocks(kPanels) : blocks(1);
+}
+
 /// False, without a launch, if this is the last stage of rows of several blocks and the plan takes an item or a team for each.
 bool launch(const Stage& s, const Reduction& r, std::string_view implementation, const Stream& stream) {
   const ExprBody& body = *s.function->body();
@@ -311,6 +390,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
                   .output = s.out->dtype(),
                   .final_stage = s.after != nullptr,
                   .wide_index = s.walks.wide_index};
+  p.vectors = s.walks.vectors;
   if (s.after) p.after = s.after->body()->id;
   p.inputs = static_cast<std::uint8_t>(s.inputs.size());
   const std::size_t operands = s.walks.operands;
@@ -340,7 +420,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
     return build_groups(*r.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
   });
   if (s.after && s.m > REDUCE_BLOCK && plan.entry != kGroups) return false;
-  bool by_columns = plan.entry == "reduce_columns", strided = plan.entry == "reduce_strided", groups = plan.entry == kGroups,
+  bool by_columns = plan.entry == "reduce_columns", buffered = plan.entry == kBuffered, groups = plan.entry == kGroups,
        column_groups = plan.entry == kColumnGroups;
   const auto n = static_cast<std::uint64_t>(s.n), m = static_cast<std::uint64_t>(s.m), blocks = reduce_blocks(m);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it and memory is read in long runs. If groups have
@@ -348,6 +428,8 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   auto elements = static_cast<std::uint64_t>(std::clamp<std::int64_t>(s.m, 1, REDUCE_BLOCK));
   std::uint64_t chunk =
       plan.tuning.local == 1 ? std::max({std::uint64_t{1}, 8192 / elements, n * blocks / 64}) : std::clamp<std::uint64_t>(256 / elements, 1, 32);
+  // A panel whose neighbours are of two chunks is read by both.
+  if (buffered) chunk = std::max(chunk, panel_blocks(s.walks, n * blocks, r.runtime->traits()));
   Encoder encoder(stream, "reduce");
   auto bind = [&](const std::int64_t* values) { bind_lanes(encoder, values, p.rank_lanes, p.wide_index); };
   encoder.output(*s.out);
@@ -361,10 +443,11 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   encoder.value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
   for (std::size_t k = 0; k <= operands; ++k) bind(s.walks.kept.data() + 16 * k);
-  if (strided) {
+  if (buffered || plan.entry == "reduce_strided" || (by_columns && p.vectors == ReduceVectors::columns)) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
     bind(s.walks.reduced_size.data());
     for (std::size_t k = 1; k <= operands; ++k) bind(s.walks.reduced.data() + 16 * k);
+    if (buffered) encoder.value(static_cast<std::int32_t>(s.walks.across));
   } else if (!groups) {
     std::array<std::int64_t, 16> inner{};
     for (std::size_t k = 0; k < operands; ++k) inner[k] = s.walks.reduced[16 * (k + 1)];
@@ -409,7 +492,9 @@ std::string_view name_of(const Reduction& r, const ExprFunction& f, std::span<co
 /// True if contiguous inputs are columns, where the given ones are several strides of neighbouring columns: these would be read a column at a time, in pieces
 /// of a cache line.
 bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
-  if (w.layout != ReduceLayout::strided || w.kept_size[0] < least_columns(r.runtime->traits()) || !copies_pay(r.runtime->traits(), r.n * r.m)) return false;
+  if (w.layout != ReduceLayout::strided || w.vectors == ReduceVectors::columns || w.kept_size[0] < least_columns(r.runtime->traits()) ||
+      !copies_pay(r.runtime->traits(), r.n * r.m))
+    return false;
   for (std::size_t k = 1; k <= inputs; ++k)
     if (w.kept[16 * k] != 0 && w.kept[16 * k] != 1) return false;
   // The reduced dimensions must be neighbours.
@@ -424,6 +509,11 @@ bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
   return changes == 1;
 }
 
+/// True if elements that are far from each other have no vectors, so that contiguous copies cost less than an item's load of each.
+bool wants_copies(const Walks& w, const Reduction& r) {
+  return w.layout == ReduceLayout::strided && w.vectors == ReduceVectors::none && w.reduced[16] > 1 && copies_pay(r.runtime->traits(), r.n * r.m);
+}
+
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
   const std::string_view named = options.after.empty() ? name_of(r, f, given) : std::string_view();
   check_implementation(options.implementation, named.empty() ? "reduce" : named, kImplementations);
@@ -435,7 +525,8 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
   std::vector<Tensor> inputs = as_traced(given, stream);
   ExprFunction after = last_step(r, options.after);
   Walks walks = walks_of(r, out, inputs, options.keepdim);
-  if (options.implementation.empty() && wants_columns(walks, r, inputs.size())) {
+  const std::optional<Walks> columns = options.implementation.empty() ? columns_of_blocks(walks, inputs.size(), r.runtime->traits()) : std::nullopt;
+  if (options.implementation.empty() && !columns && (wants_columns(walks, r, inputs.size()) || wants_copies(walks, r))) {
     for (Tensor& t : inputs)
       if (t.sizes() == r.sizes) t = t.contiguous(stream);
     walks = walks_of(r, out, inputs, options.keepdim);
@@ -449,7 +540,15 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     DType kept_as = r.accumulator == DType::boolean ? DType::i32 : r.accumulator;
     Tensor made = empty({stage.n, blocks}, {.dtype = kept_as, .device = stream.device()}, stream);
     stage.out = &made, stage.after = nullptr;
-    launch(stage, r, options.implementation, stream);
+    if (columns && !partials.defined()) {
+      Stage first = stage;
+      first.walks = *columns, first.m = 1;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(columns->reduced_rank); ++d) first.m *= columns->reduced_size[d];
+      first.n = stage.n * stage.m / first.m;
+      launch(first, r, {}, stream);
+    } else {
+      launch(stage, r, implementation, stream);
+    }
     // The accumulators are stored in the order of the results, a row for each result.
     partials = made;
     Stage next{&out, {partials}, &identity(kept_as), &after, stage.walks, stage.n, blocks};
@@ -457,7 +556,7 @@ void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given
     for (std::size_t d = 0; d < static_cast<std::size_t>(next.walks.kept_rank); ++d) next.walks.kept[16 + d] = row, row *= next.walks.kept_size[d];
     next.is_first = false;
     next.walks.operands = 1, next.walks.reduced_rank = 1, next.walks.reduced_size[0] = blocks, next.walks.reduced[16] = 1,
-    next.walks.layout = ReduceLayout::rows;
+    next.walks.layout = ReduceLayout::rows, next.walks.vectors = ReduceVectors::none;
     stage = std::move(next);
   }
   launch(stage, r, partials.defined() ? std::string_view() : options.implementation, stream);

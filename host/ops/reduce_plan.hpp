@@ -20,6 +20,14 @@ enum class ReduceLayout : std::uint8_t {
   strided,
 };
 
+/// Where items with caches of their own find vectors among several strides: the dimension along which each input has stride 0 or 1.
+enum class ReduceVectors : std::uint8_t {
+  none,
+  runs,     ///< the innermost reduced one
+  panels,   ///< another reduced one
+  columns,  ///< the innermost kept one
+};
+
 /// Inputs of the selection of reduce; also the key of its cached plans.
 struct ReduceProblem {
   std::uint64_t function = 0, after = 0;  ///< ExprBody::id
@@ -31,9 +39,9 @@ struct ReduceProblem {
   bool wide_panels = false;  ///< for columns: there are enough for kReduceWide vectors
   SeenTypes types;
   std::uint8_t inputs = 1, positions = 0, rank_lanes = 4;
-  bool short_rows = false;  ///< for rows: fewer elements than the smallest team of items has
-  std::uint8_t unused[1] = {};
-  std::uint16_t splats = 0;  ///< for rows: bits of the operands that have one element in a row
+  bool short_rows = false;                      ///< for rows: fewer elements than the smallest team of items has
+  ReduceVectors vectors = ReduceVectors::none;  ///< for strided
+  std::uint16_t splats = 0;                     ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxReduceInputs] = {};
 };
 

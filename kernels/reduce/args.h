@@ -23,6 +23,9 @@
 // Items that share a column.
 #define REDUCE_COLUMN_ITEMS 8
 
+// reduce_buffered: elements of each neighbour of a panel, at most. So many of 16 neighbours are 128 KiB of floats, which stay in a core's caches.
+#define REDUCE_MOST_ACROSS 2048
+
 CLUTCH_SHARED_BEGIN
 
 // Blocks of m elements; no elements are a block, too.

@@ -6,6 +6,8 @@
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -139,6 +141,20 @@ struct ReduceCase {
     all.push_back(problem("max of four chains", "reduce_column_groups", Reduce::amax, DType::f32, {2, 1999, 9}, {}, {1}, seed + 11));
     all.push_back(problem("two blocks", "reduce_column_groups", Reduce::sum, DType::f32, {2100, 35}, {}, {0}, seed + 12));
     all.back().is_helper = true;  // the blocks are then reduced as rows
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(problem(fmt::format("runs {}", name(dtype)), "reduce_buffered", Reduce::sum, dtype, {3, 7, 41}, {500, 50, 1}, {1, 2}, seed + 13));
+      all.push_back(problem(fmt::format("panels {}", name(dtype)), "reduce_buffered", Reduce::sum, dtype, {2, 43, 23}, {2000, 1, 45}, {1, 2}, seed + 14));
+    }
+    all.push_back(problem("short runs", "reduce_buffered", Reduce::amax, DType::f32, {2, 60, 18}, {3000, 20, 1}, {1, 2}, seed + 15));
+    all.push_back(problem("planes of panels", "reduce_buffered", Reduce::sum, DType::f32, {3, 37, 2, 19}, {40, 1, 5000, 130}, {0, 1, 2, 3}, seed + 16));
+    all.back().is_helper = true;  // the blocks are then reduced as rows
+    for (const Dims& several : {Dims{4, 2, 5, 37}, Dims{2, 3, 300, 70}}) {
+      all.push_back(problem("several strides", "reduce_columns", several[3] == 37 ? Reduce::sum : Reduce::amax, DType::f32, several, {}, {0, 2}, seed + 17));
+    }
+    all.push_back(problem("blocks of runs", "reduce_buffered", Reduce::sum, DType::f32, {71, 83}, {90, 1}, {0, 1}, seed + 18));
+    all.back().is_helper = true;  // the blocks are then reduced as rows
+    all.push_back(problem("blocks of panels", "reduce_buffered", Reduce::sum, DType::f32, {101, 83}, {1, 107}, {0, 1}, seed + 19));
+    all.back().is_helper = true;  // the same
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
     all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
     return all;
@@ -167,6 +183,18 @@ struct ReduceCase {
       {"reduce_columns", Edit::stride, "row[k] += step[k]", "row[k] += across[k]"},
       {"reduce_columns", Edit::offset, "row[k] = offset[k] + begin * step[k]", "row[k] = offset[k] + (begin + 1) * step[k]"},
       {"reduce_columns", Edit::arithmetic, "acc[k][v], acc[k + h][v])", "acc[k][v], acc[k][v])"},
+      {"reduce_columns", Edit::offset, "min((v)*WIDTH, width - WIDTH)", "((v)*WIDTH)"},
+      {"reduce_columns", Edit::offset, "whole * WIDTH + l - (width - WIDTH)", "l"},
+      {"reduce_columns", Edit::stride, "reduced[k][d + 1] - reduced_size[d] * reduced[k][d]", "reduced[k][d + 1]"},
+      {"reduce_buffered", Edit::tail, "from = min(t, (IDX)(run - WIDTH))", "from = min(t, (IDX)(run - WIDTH)) / 2"},
+      {"reduce_buffered", Edit::tail, "from = min(j, (IDX)(length - WIDTH))", "from = min(j, (IDX)(length - WIDTH)) / WIDTH * WIDTH"},
+      {"reduce_buffered", Edit::tail, "ahead = (int)(WIDTH - left)", "ahead = 0"},
+      {"reduce_buffered", Edit::tail, "from[j] = (A)CLUTCH_IDENTITY", "from[j] = 1"},
+      {"reduce_buffered", Edit::stride, "(l - skipped) * inner", "(l - skipped) * length"},
+      {"reduce_buffered", Edit::offset, "begin += count, held -= count", "begin = 0, held -= count"},
+      {"reduce_buffered", Edit::offset, "buffer[j] = buffer[begin + j]", "buffer[j] = buffer[j]"},
+      {"reduce_buffered", Edit::offset, "here[k] - ahead * reduced[k][across]", "here[k]"},
+      {"reduce_buffered", Edit::arithmetic, "acc[v], GET(from + j))", "acc[v], GET(from))"},
       {"reduce_strided", Edit::tail, "end = (IDX)min((block + 1) * REDUCE_BLOCK, m)", "end = (IDX)min((block + 1) * REDUCE_BLOCK, m) - 1"},
       {"reduce_strided", Edit::stride, "CLUTCH_REDUCED(reduced)\n", "CLUTCH_REDUCED(reduced)\n  reduced[1][0] -= 1;\n"},
       {"reduce_strided", Edit::offset, "add_offsets((IDX)number, rank, size, kept, 0, offset)", "add_offsets((IDX)number + 1, rank, size, kept, 1, offset)"},

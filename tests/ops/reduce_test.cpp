@@ -82,10 +82,18 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
       {"steps that do not join", {5, 3, 41}, {131, 700, 3}, {0, 2}},
       {"columns that do not join", {37, 41, 29}, {41 * 30, 30, 1}, {0, 1}},
       {"planes that do not join", {9, 17, 300}, {17 * 300 + 13, 300, 1}, {0, 1}},
+      {"a transposed matrix", {75, 1000}, {1, 77}, {0, 1}},
+      {"a transposed matrix of whole blocks", {75, 2048}, {1, 77}, {0, 1}},
+      {"transposed planes of whole blocks", {3, 20, 64, 32}, {30, 1, 6000, 180}, {0, 1, 2, 3}},
+      {"three reversed dimensions", {33, 5, 60}, {1, 40, 210}, {0, 1, 2}},
+      {"transposed rows longer than a panel's", {20, 2100}, {1, 23}, {0, 1}},
+      {"a transposed matrix of few neighbours", {9, 1000}, {1, 11}, {0, 1}},
+      {"channels", {5, 3, 9, 49}, {}, {0, 2}},
+      {"images", {6, 3, 31, 33}, {}, {0, 2, 3}},
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
-      for (std::string implementation : {"", "reduce_groups", "reduce_column_groups", "reduce_rows", "reduce_columns", "reduce_strided"}) {
+      for (std::string implementation : {"", "reduce_groups", "reduce_column_groups", "reduce_rows", "reduce_columns", "reduce_buffered", "reduce_strided"}) {
         std::string wrong;
         ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
         if (code == ErrorCode::not_supported && !implementation.empty()) continue;
@@ -509,6 +517,12 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_columns");
   problem.layout = detail::ReduceLayout::strided;
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_strided");
+  for (auto vectors : {detail::ReduceVectors::runs, detail::ReduceVectors::panels}) {
+    problem.vectors = vectors;
+    EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_buffered");
+  }
+  problem.vectors = detail::ReduceVectors::columns;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_columns");
   cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
   // Groups of several items.
@@ -522,6 +536,9 @@ TEST(Reduce, SelectionByTraitsAlone) {
   detail::ReduceProblem columns = rows;
   columns.layout = detail::ReduceLayout::columns;
   EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
+  columns.layout = detail::ReduceLayout::strided, columns.vectors = detail::ReduceVectors::runs;
+  EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_strided");
+  EXPECT_EQ(code_of([&] { detail::select(gpu, columns, "reduce_buffered"); }), ErrorCode::not_supported);
   detail::ReduceProblem few = rows;
   few.short_rows = true;
   EXPECT_EQ(detail::select(gpu, few).entry, "reduce_rows");
