@@ -113,7 +113,7 @@ Work work_of(const Device& device, const Reduced& r, const Shape& shape, DType d
   return work;
 }
 
-/// Any dimensions of three, whose rows or planes may lie apart.
+/// Any dimensions of three, whose rows or planes may lie apart, or which may be exchanged.
 Work random_of(const Device& device, const RandomShape& shape) {
   const DType dtype = dtype_named(shape.word("dtype"));
   const std::int64_t a = shape.number("a"), b = shape.number("b"), c = shape.number("c");
@@ -127,9 +127,12 @@ Work random_of(const Device& device, const RandomShape& shape) {
   model::Random random(5);
   for (std::size_t i = 0; i < static_cast<std::size_t>(a * b * c); ++i) model::store_at(raw->raw.data(), i, dtype, random.uniform(-1, 1));
   const std::int64_t row = layout == "rows" ? c + 3 : c, plane = layout == "planes" ? (b + 1) * row : b * row;
+  const std::array<std::int64_t, 3> strides = layout == "transposed" ? std::array{b * c, std::int64_t{1}, b}
+                                              : layout == "reversed" ? std::array{std::int64_t{1}, a, a * b}
+                                                                     : std::array{plane, row, std::int64_t{1}};
   auto make = [&] {
     Tensor dense = from_bytes(raw->raw.data(), raw->raw.size(), raw->sizes, {.dtype = dtype, .device = device});
-    Tensor x = zeros({a * plane}, {.dtype = dtype, .device = device}).as_strided({a, b, c}, {plane, row, 1});
+    Tensor x = zeros({a * plane}, {.dtype = dtype, .device = device}).as_strided({a, b, c}, {strides[0], strides[1], strides[2]});
     copy_(x, dense);
     return x;
   };
@@ -172,14 +175,14 @@ Work random_of(const Device& device, const RandomShape& shape) {
     auto results = std::make_shared<std::vector<float>>(static_cast<std::size_t>(a * b * c));
     work.peers.push_back({omp::name(), [=](int reps) {
                             for (int i = 0; i < reps; ++i)
-                              omp::reduce_strided(op, dtype == DType::bf16, results->data(), host->data(), {a, b, c}, {plane, row, 1}, bits_gone);
+                              omp::reduce_strided(op, dtype == DType::bf16, results->data(), host->data(), {a, b, c}, strides, bits_gone);
                           }});
   }
   std::string torch_dims;
   for (int d : dims) torch_dims += fmt::format("{}, ", d);
   add_torch_peer(work, device,
-                 fmt::format("x = torch.rand({}, device=device).to({}).as_strided(({}, {}, {}), ({}, {}, 1)); dims = ({})", a * plane, torch_dtype(dtype), a, b,
-                             c, plane, row, torch_dims),
+                 fmt::format("x = torch.rand({}, device=device).to({}).as_strided(({}, {}, {}), ({}, {}, {})); dims = ({})", a * plane, torch_dtype(dtype), a,
+                             b, c, strides[0], strides[1], strides[2], torch_dims),
                  op == "sum"    ? "torch.sum(x, dims)"
                  : op == "amax" ? "torch.amax(x, dims)"
                                 : "torch.linalg.vector_norm(x, 2, dims)");
@@ -196,7 +199,7 @@ void sweep_reduce(SweptOps& ops) {
                                 {.name = "b", .most = 10000, .often_least = 0.2},
                                 {.name = "c", .most = 1000000},
                                 {.name = "dims", .words = {"0", "1", "2", "01", "02", "12", "012"}},
-                                {.name = "layout", .words = {"plain", "rows", "planes"}}},
+                                {.name = "layout", .words = {"plain", "rows", "planes", "transposed", "reversed"}}},
                  .load =
                      [](const RandomShape& s) {
                        const DType dtype = dtype_named(s.word("dtype"));

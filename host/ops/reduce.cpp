@@ -111,12 +111,8 @@ std::string fits_one_stride(const DeviceTraits& traits, const ReduceProblem& p) 
              ? fmt::format("reduced elements must be in columns, got {}", p.layout == ReduceLayout::rows ? "rows" : "several strides")
              : computes(traits, p);
 }
-/// What reads several strides by vectors.
-std::string computes_apart(const DeviceTraits& traits, const ReduceProblem& p) {
-  return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : computes(traits, p);
-}
 std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
-  return p.vectors == ReduceVectors::columns ? computes_apart(traits, p) : fits_one_stride(traits, p);
+  return p.vectors == ReduceVectors::columns ? computes(traits, p) : fits_one_stride(traits, p);
 }
 
 constexpr std::string_view kGroups = "reduce_groups";
@@ -147,15 +143,23 @@ constexpr std::string_view kBuffered = "reduce_buffered";
 std::string fits_buffer(const DeviceTraits& traits, const ReduceProblem& p) {
   if (p.vectors != ReduceVectors::runs && p.vectors != ReduceVectors::panels)
     return fmt::format("reduced elements must be in runs of at least {}, or in as many such runs side by side, got others", kLeastRun);
-  return computes_apart(traits, p);
+  return computes(traits, p);
+}
+
+/// Several strides by vectors, for items that each have a core.
+template <std::string (*kFits)(const DeviceTraits&, const ReduceProblem&)>
+std::string of_cores(const DeviceTraits& traits, const ReduceProblem& p) {
+  if (p.layout == ReduceLayout::strided && row_tuning(traits).local > 1)
+    return "needs work-items that each have a core, the device has groups of several items";
+  return kFits(traits, p);
 }
 
 constexpr std::array<Implementation<ReduceProblem>, 6> kImplementations{{
     {kGroups, fits_groups, of_groups<fits_filled_teams>},
     {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
     {"reduce_rows", fits_rows},
-    {"reduce_columns", fits_columns},
-    {kBuffered, fits_buffer},
+    {"reduce_columns", fits_columns, of_cores<fits_columns>},
+    {kBuffered, fits_buffer, of_cores<fits_buffer>},
     {"reduce_strided", computes},
 }};
 
@@ -275,6 +279,21 @@ void find_vectors(Walks& w, std::size_t inputs) {
   }
 }
 
+/// The same with another kept dimension innermost, where the inputs are columns then: the output's innermost one may be none of theirs.
+Walks with_columns(const Walks& w, std::size_t inputs, const DeviceTraits& traits) {
+  if (w.layout != ReduceLayout::strided || w.vectors != ReduceVectors::none) return w;
+  for (std::size_t d = 1; d < static_cast<std::size_t>(w.kept_rank); ++d) {
+    if (w.kept_size[d] < kLeastRun) continue;
+    Walks other = w;
+    std::swap(other.kept_size[0], other.kept_size[d]);
+    for (std::size_t k = 0; k <= w.operands; ++k) std::swap(other.kept[16 * k], other.kept[16 * k + d]);
+    classify(other, least_columns(traits));
+    find_vectors(other, inputs);
+    if (other.layout == ReduceLayout::columns || (other.vectors == ReduceVectors::columns && row_tuning(traits).local == 1)) return other;
+  }
+  return w;
+}
+
 Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> inputs, bool keeps) {
   Walks w;
   Dims kept_sizes, reduced_sizes, out_strides;
@@ -305,7 +324,7 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
   classify(w, least_columns(r.runtime->traits()));
   find_vectors(w, inputs.size());
-  return w;
+  return with_columns(w, inputs.size(), r.runtime->traits());
 }
 
 /// Several strides as columns, each of which has whole blocks of a result, in their order: the places along a reduced dimension of stride 0 or 1, and along
