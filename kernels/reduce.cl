@@ -8,7 +8,7 @@
 // Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
 // (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
 // expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS, 0 or 1;
-// reduce_columns: CLUTCH_SEVERAL, 0 or 1.
+// reduce_columns: CLUTCH_SEVERAL, 0 or 1; reduce_rows: CLUTCH_SHORT, 0 or 1.
 // Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
@@ -89,8 +89,55 @@ static inline void store_results(__global uchar* b0, IDX offset, V total CLUTCH_
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) \
     for (ulong one = task; one < min(task + chunk, tasks); ++one)
 
+#if (defined(CLUTCH_ENTRY_reduce_rows) && CLUTCH_SHORT) || (defined(CLUTCH_ENTRY_reduce_buffered) && CLUTCH_ACROSS)
+#define T A
+#define R V
+#define LANES WIDTH
+#define CLUTCH_MEM __private
+#include "common/transpose.clh"
+#endif
+
 // Rows: the reduced elements have one stride, 0 or 1, in each input.
 #ifdef CLUTCH_ENTRY_reduce_rows
+#if CLUTCH_SHORT
+// Rows of at most 16 elements, WIDTH neighbours at a time: each is loaded by vectors, which read behind its end, and transposed in registers, so that lanes are
+// rows.
+static inline V short_rows(const IDX* first, IDX kept[][CLUTCH_RANK_LANES], int m CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  V acc[16];
+  for (int k = 0; k < 16; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
+  for (int j = 0; j < m; j += WIDTH) {
+    V x[WIDTH];
+#pragma unroll
+    for (int l = 0; l < WIDTH; ++l) {
+      IDX offset[CLUTCH_OPERANDS];
+      for (int k = 1; k < CLUTCH_OPERANDS; ++k) offset[k] = first[k] + l * kept[k][0];
+      V value;
+      CLUTCH_EXPRESSION(CLUTCH_LOAD_ROW, CLUTCH_POSITION_ROW, CLUTCH_SET_VALUE)
+      x[l] = value;
+    }
+    transpose(x);
+#pragma unroll
+    for (int l = 0; l < WIDTH; ++l)
+      if (j + l < m) acc[j + l] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[j + l], x[l]);
+  }
+  // Partials without an element are left out: as neutral ones they change nothing.
+  int used = 16;
+  while (used > 1 && used / 2 >= m) used /= 2;
+  for (int h = used / 2; h > 0; h /= 2)
+    for (int k = 0; k < h; ++k) acc[k] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
+#if CLUTCH_FOLDS_APART
+  acc[0] = acc[0] != acc[0] ? (V)CLUTCH_A_NAN : acc[0];
+#endif
+  return acc[0];
+}
+// Whether the vectors of WIDTH rows end within the operands' memory, whose last elements are those of the last row, at `last`.
+static inline int near_rows(const IDX* offset, const IDX* last, IDX kept[][CLUTCH_RANK_LANES], int m) {
+  const IDX length = (m + WIDTH - 1) / WIDTH * WIDTH;
+  int near = 1;
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) near = near && (CLUTCH_IS_SPLAT(k) || offset[k] + (WIDTH - 1) * kept[k][0] + length <= last[k] + m);
+  return near;
+}
+#endif
 __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                           CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -98,6 +145,33 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
   REDUCE_SHAPE
   REDUCE_STEPS(inner)
   CLUTCH_SHIFT_BUFFERS
+#if CLUTCH_SHORT
+  IDX last[CLUTCH_OPERANDS] = {0};
+  add_offsets((IDX)(n - 1), rank, size, kept, 0, last);
+  for (ulong task = (group * items + item) * chunk; task < n; task += groups * items * chunk) {
+    for (ulong one = task, end = min(task + chunk, n); one < end;) {
+      IDX offset[CLUTCH_OPERANDS] = {0};
+      add_offsets((IDX)one, rank, size, kept, 0, offset);
+      if (end - one >= WIDTH && size[0] - (IDX)one % size[0] >= WIDTH && near_rows(offset, last, kept, (int)m)) {
+        const V results = short_rows(offset, kept, (int)m CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+#ifdef STORE_RESULTS
+        if (kept[0][0] == 1) {
+          STORE_RESULTS(offset[0], results);
+          one += WIDTH;
+          continue;
+        }
+#endif
+        A each[WIDTH];
+        CLUTCH_V_SPILL(results, each);
+        for (int l = 0; l < WIDTH; ++l, ++one) STORE_RESULT(offset[0] + l * kept[0][0], 0, 1, one, each[l]);
+      } else {
+        A result = rows_block(offset, inner, 0, (IDX)m CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        STORE_RESULT(offset[0], 0, 1, one, result);
+        ++one;
+      }
+    }
+  }
+#else
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
     IDX offset[CLUTCH_OPERANDS] = {0};
@@ -105,6 +179,7 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
     A result = rows_block(offset, inner, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     STORE_RESULT(offset[0], block, blocks, number, result);
   }
+#endif
 }
 #endif
 
@@ -341,11 +416,6 @@ static inline void go_on(IDX* place, IDX* here, int d, IDX count, int reduced_ra
 //                                     a1 b1 c1 d1 ...
 #ifdef CLUTCH_ENTRY_reduce_buffered
 #if CLUTCH_ACROSS
-#define T A
-#define R V
-#define LANES WIDTH
-#define CLUTCH_MEM __private
-#include "common/transpose.clh"
 #define BUFFER (REDUCE_BLOCK + WIDTH * REDUCE_MOST_ACROSS + 16)
 #define ALONG across
 #else

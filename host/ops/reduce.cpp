@@ -201,6 +201,7 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   KernelPlan plan{.stem = "reduce", .entry = chosen.name, .tuning = takes_teams(chosen.name) ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, 1 + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
+  if (plan.entry == "reduce_rows") plan.defines.set("CLUTCH_SHORT", p.short_rows && plan.tuning.local == 1);
   if (plan.entry == "reduce_columns") plan.defines.set("CLUTCH_SEVERAL", p.vectors == ReduceVectors::columns);
   if (plan.entry == kBuffered) plan.defines.set("CLUTCH_ACROSS", p.vectors == ReduceVectors::panels);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
@@ -379,6 +380,14 @@ bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   return reduce_panel_tasks(count(s.n), count(s.walks.kept_size[0]), kPage, reduce_blocks(count(s.m))) >= 4 * count(traits.compute_units);
 }
 
+/// True if a core should take vectors of neighbouring rows.
+bool has_short_rows(const Stage& s) {
+  constexpr std::int64_t kMostElements = 16;
+  const std::span<const std::int64_t> strides(s.walks.kept.data() + 16, 16 * s.walks.operands);
+  return s.m > 0 && s.m <= kMostElements && s.walks.kept_size[0] >= kLeastRun &&
+         std::all_of(strides.begin(), strides.end(), [](std::int64_t x) { return x >= 0; });
+}
+
 /// True if a group should take each row of several blocks in one launch, without accumulators of blocks in memory.
 bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementation) {
   const DeviceTraits& traits = r.runtime->traits();
@@ -416,7 +425,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
   p.wide_panels = takes_wide_panels(r.runtime->traits(), s);
-  p.short_rows = p.layout == ReduceLayout::rows && row_tuning(r.runtime->traits()).local > 1 && s.m < REDUCE_SHORT_TEAM;
+  p.short_rows = p.layout == ReduceLayout::rows && (row_tuning(r.runtime->traits()).local > 1 ? s.m < REDUCE_SHORT_TEAM : has_short_rows(s));
   for (std::size_t k = 1; k <= operands && p.layout == ReduceLayout::rows; ++k)
     if (s.walks.reduced[16 * k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
   p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);

@@ -145,6 +145,9 @@ struct ReduceCase {
       all.push_back(problem(fmt::format("runs {}", name(dtype)), "reduce_buffered", Reduce::sum, dtype, {3, 7, 41}, {500, 50, 1}, {1, 2}, seed + 13));
       all.push_back(problem(fmt::format("panels {}", name(dtype)), "reduce_buffered", Reduce::sum, dtype, {2, 43, 23}, {2000, 1, 45}, {1, 2}, seed + 14));
     }
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(fmt::format("short {}", name(dtype)), "reduce_rows", Reduce::sum, dtype, {3, 37, 11}, {600, 14, 1}, {2}, seed + 20));
+    all.push_back(problem("short min", "reduce_rows", Reduce::amin, DType::f32, {70, 3}, {}, {1}, seed + 21));
     all.push_back(problem("short runs", "reduce_buffered", Reduce::amax, DType::f32, {2, 60, 18}, {3000, 20, 1}, {1, 2}, seed + 15));
     all.push_back(problem("planes of panels", "reduce_buffered", Reduce::sum, DType::f32, {3, 37, 2, 19}, {40, 1, 5000, 130}, {0, 1, 2, 3}, seed + 16));
     all.back().is_helper = true;  // the blocks are then reduced as rows
@@ -166,6 +169,9 @@ struct ReduceCase {
       {"reduce_rows", Edit::offset, "min((block + 1) * REDUCE_BLOCK, m) CLUTCH", "min((block + 1) * REDUCE_BLOCK, m) - 1 CLUTCH"},
       {"reduce_rows", Edit::arithmetic, "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",
        "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value + value);"},
+      {"reduce_rows", Edit::tail, "if (j + l < m) acc[j + l]", "acc[j + l]"},
+      {"reduce_rows", Edit::tail, "size[0] - (IDX)one % size[0] >= WIDTH", "1"},
+      {"reduce_rows", Edit::stride, "offset[k] = first[k] + l * kept[k][0]", "offset[k] = first[k] + l * m"},
       {"reduce_groups", Edit::tail, "values[u] = inside ? value : (A)CLUTCH_IDENTITY;", "values[u] = value;"},
       {"reduce_groups", Edit::stride, "begin + (IDX)(i + u * 16) CLUTCH", "begin + (IDX)(i + u) CLUTCH"},
       {"reduce_groups", Edit::offset, "(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1)",
