@@ -3,7 +3,8 @@
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
 // team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
-// one of the inputs once and hold it in registers.
+// one of the inputs once and hold it in registers. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h),
+// `chunk` of them at a time.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
@@ -15,7 +16,8 @@
 //   CLUTCH_KNOWS      if defined: bits of totals that have a form from kept values, CLUTCH_TOTAL1_KEPT and so on
 //   CLUTCH_SIDES      if defined: vectors that an item computes side by side, by the functions with a bit in CLUTCH_SIDE_BY_SIDE_OF (totals, then
 //                     ROWWISE_TOTALS: the elements), which have forms for that: CLUTCH_TOTAL0_SIDES, CLUTCH_ELEMENTS_SIDES, CLUTCH_ELEMENTS_KEPT_SIDES
-//   CLUTCH_HELD       rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
+//   CLUTCH_HELD       rowwise_columns, if defined: an item brings rows of one input near; rowwise_groups, if defined: elements of one input that an item holds,
+//   REDUCE_FEW_HELD of rows of at most 16 times as many elements,
 //                     REDUCE_HELD of rows of at most as many blocks as a group has teams
 //   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters; with
 //   CLUTCH_HELD for each input k CLUTCH_LOAD_OF_k, that input's load from memory as CLUTCH_LOAD_ROW, or for the held one CLUTCH_LOAD_HELD;
@@ -42,6 +44,120 @@
 #if ROWWISE_TOTALS != 4
 #error "CLUTCH_TOTAL_VALUE_0 and those that follow it are those of ROWWISE_TOTALS totals and of the row's length"
 #endif
+
+#ifdef CLUTCH_ENTRY_rowwise_columns
+// Rows side by side in memory are lanes, of `abreast` vectors: so memory is read and written in longer pieces. Vector v has its totals in all_totals[v] and
+// kept values of element j in keep[j * abreast + v]. `row` are the operands' offsets of element j in lane 0 of vector 0, `across` are strides from lane to
+// lane, 0 or 1, and the first `left_out` lanes of a vector are not stored.
+#define CLUTCH_KNOWN_VALUE keep[j * abreast + v]
+#define CLUTCH_COLUMN_PARAMS , const IDX *across, int abreast, V *acc, V(*all_totals)[ROWWISE_TOTALS + 1], V *keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define CLUTCH_COLUMN_NAMES , across, abreast, acc, all_totals, keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define LOAD_LANES(k, dtype) \
+  (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
+#ifdef CLUTCH_HELD
+// Rows of one input are brought to a place of their own: in memory they may be so far from each other that few of them stay in a cache.
+#undef CLUTCH_LOAD_ROW
+#define CLUTCH_LOAD_ROW LOAD_LANES
+#define CLUTCH_LOAD_HELD(k, dtype) keep[j * abreast + v]
+#define LOAD_NEAR(k, dtype) CLUTCH_CONCAT(CLUTCH_LOAD_OF_, k)(k, dtype)
+#else
+#define LOAD_NEAR LOAD_LANES
+#endif
+#define STORE_LANES(k, dtype, x)                                                                 \
+  if (left_out == 0 && across[k]) {                                                              \
+    CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), row[k] + v * WIDTH, x);                   \
+  } else {                                                                                       \
+    IDX at[WIDTH];                                                                               \
+    for (int l = 0; l < WIDTH; ++l) at[l] = row[k] + (v * WIDTH + max(l, left_out)) * across[k]; \
+    CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at, WIDTH, x);                           \
+  }
+#define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
+#define CLUTCH_TOTAL_NUMBER 0
+#include "common/columns_total.inc"
+#if CLUTCH_TOTAL_COUNT > 1
+#undef CLUTCH_TOTAL_NUMBER
+#define CLUTCH_TOTAL_NUMBER 1
+#include "common/columns_total.inc"
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+#undef CLUTCH_TOTAL_NUMBER
+#define CLUTCH_TOTAL_NUMBER 2
+#include "common/columns_total.inc"
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+#undef CLUTCH_TOTAL_NUMBER
+#define CLUTCH_TOTAL_NUMBER 3
+#include "common/columns_total.inc"
+#endif
+__kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
+                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  const ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES], across[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
+  CLUTCH_SHIFT_BUFFERS
+  V acc[CLUTCH_PARTIALS * ROWWISE_ABREAST], all_totals[ROWWISE_ABREAST][ROWWISE_TOTALS + 1];
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT || defined(CLUTCH_HELD)
+  V keep[ROWWISE_KEPT];
+#else
+  V* keep = 0;
+#endif
+  const ulong columns = (ulong)size[0], panels = rowwise_panels(columns, WIDTH, m), tasks = n / columns * panels;
+  const int most = (int)rowwise_abreast(m);
+  for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk)
+    for (ulong one = task; one < min(task + chunk, tasks); ++one) {
+      const ulong outer = one / panels, wanted = (one - outer * panels) * (ulong)(most * WIDTH);
+      // Whole vectors, or the columns behind them as lanes of a vector that has columns before them, whose elements may be written by now.
+      const int whole = wanted < columns / WIDTH * WIDTH, abreast = whole ? (int)min((columns - wanted) / WIDTH, (ulong)most) : 1;
+      const ulong column = whole ? wanted : columns - WIDTH;
+      const int left_out = whole ? 0 : WIDTH - (int)(columns % WIDTH);
+      IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS];
+      add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
+      for (int v = 0; v < abreast; ++v) all_totals[v][ROWWISE_TOTALS] = (V)(A)m;
+#ifdef CLUTCH_HELD
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+      for (int j = 0; j < (int)m; ++j) {
+        for (int v = 0; v < abreast; ++v) keep[j * abreast + v] = CLUTCH_HELD_ROW(LOAD_LANES);
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+      }
+#endif
+      columns_total_0(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#if CLUTCH_TOTAL_COUNT > 1
+      columns_total_1(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+      columns_total_2(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+      columns_total_3(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+        // Results first: elements may be written over the inputs.
+#if CLUTCH_RESULT_COUNT > 0
+      for (int v = 0; v < abreast; ++v) {
+        const V* totals = all_totals[v];
+        CLUTCH_RESULTS(LOAD_LANES, CLUTCH_NO_POSITION, STORE_LANES)
+      }
+#endif
+#if CLUTCH_ELEMENT_COUNT > 0
+      for (int j = 0; j < (int)m; ++j) {
+        for (int v = 0; v < abreast; ++v) {
+          const V* totals = all_totals[v];
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+          CLUTCH_ELEMENTS_KEPT(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#else
+          CLUTCH_ELEMENTS(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#endif
+        }
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+      }
+#endif
+    }
+}
+#else
 
 #ifdef CLUTCH_ENTRY_rowwise_groups
 #define CLUTCH_TEAMS
@@ -377,3 +493,4 @@ __kernel void rowwise_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
   rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif
+#endif  // CLUTCH_ENTRY_rowwise_columns

@@ -224,8 +224,20 @@ std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& 
   return fits_groups(traits, p);
 }
 
-constexpr std::array<Implementation<RowwiseProblem>, 3> kImplementations{
-    {{kGroups, fits_groups, of_groups<fits_filled_teams>}, {"rowwise_rows", fits_rows}, {"rowwise_strided", computes}}};
+constexpr std::string_view kColumns = "rowwise_columns";
+std::string fits_columns(const DeviceTraits& traits, const RowwiseProblem& p) {
+  return p.columns
+             ? computes(traits, p)
+             : fmt::format("rows must have at most {} elements and lie side by side in every operand, at least {}, got others", REDUCE_BLOCK, kFewColumns);
+}
+std::string fits_columns_of_cores(const DeviceTraits& traits, const RowwiseProblem& p) {
+  return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : fits_columns(traits, p);
+}
+
+constexpr std::array<Implementation<RowwiseProblem>, 4> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
+                                                                          {kColumns, fits_columns, fits_columns_of_cores},
+                                                                          {"rowwise_rows", fits_rows},
+                                                                          {"rowwise_strided", computes}}};
 /// Those that launch other ops.
 constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, computes}}};
 
@@ -241,12 +253,14 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
       .set("CLUTCH_SPLATS", p.splats);
   for (std::size_t i = 0; i < p.total_count; ++i) plan.defines.set(fmt::format("CLUTCH_TOTAL_OP{}", i), p.ops[i]);
   const bool groups = plan.entry == kGroups, holds = groups && p.held != kNoneHeld && (p.length == RowLength::few_held || p.length == RowLength::held);
+  const bool brings = plan.entry == kColumns && p.far_apart && p.held != kNoneHeld && p.accumulator == DType::f32;
   if (holds) plan.defines.set("CLUTCH_HELD", p.length == RowLength::held ? REDUCE_HELD : REDUCE_FEW_HELD);
+  if (brings) plan.defines.set("CLUTCH_HELD", REDUCE_BLOCK);
   // What is held takes 32 of them; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
   if (holds) plan.registers = 80;
   // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
   // a single group.
-  plan.defines.set("CLUTCH_KEPT", plan.tuning.local == 1 ? p.kept : holds ? p.held_kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
+  plan.defines.set("CLUTCH_KEPT", brings || holds ? p.held_kept : plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
   plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);
   return plan;
@@ -296,6 +310,20 @@ std::uint8_t fetch_in(const RowBody& body) {
   return kMaxTotals;
 }
 
+/// True if one of the inputs has more elements in a row than a core's caches have places for: a place is chosen by the address, so that distances that are
+/// multiples of large powers of two share few.
+bool are_far_apart(const Launch& l, const Checked& c) {
+  constexpr std::uint64_t kLine = 64, kPlaces = 1 << 14;  // 1 MiB, as second caches have
+  const std::size_t outputs = l.problem.element_count + std::size_t{l.problem.result_count};
+  for (std::size_t k = outputs; k < l.tensors.size(); ++k) {
+    const std::uint64_t distance = static_cast<std::uint64_t>(l.inner[k] * bits(l.tensors[k].dtype()) / 8);
+    if (distance % kLine != 0 || distance == 0) continue;
+    const std::uint64_t lines = distance / kLine;
+    if (static_cast<std::uint64_t>(c.m) * (lines & -lines) > kPlaces) return true;
+  }
+  return false;
+}
+
 Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked& c) {
   Launch l{.tensors = std::move(tensors)};
   const RowBody& body = *f.body();
@@ -337,6 +365,10 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (const ExprFunction* g : body.functions()) p.types.note(*g);
   p.rank_lanes = rank_lanes(l.rank);
   if (!p.rows) p.splats = 0;
+  p.columns = (!p.rows || c.m == 1) && c.m > 0 && c.m <= REDUCE_BLOCK && l.size[0] >= kFewColumns;
+  for (std::size_t k = 0; k < l.tensors.size(); ++k)
+    p.columns = p.columns && (l.kept[16 * k] == 1 || (l.kept[16 * k] == 0 && k >= static_cast<std::size_t>(p.element_count + p.result_count)));
+  p.far_apart = p.columns && are_far_apart(l, c);
   p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, &p);
   return l;
 }
@@ -462,6 +494,13 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   std::uint64_t bytes = 0;
   for (const Tensor& t : l.tensors) bytes += t.nbytes();
   bool streams = worth_streaming(claimed_traits(c.runtime->device()), bytes) && vectors_are_aligned(l, c, p.element_count);
+  const bool columns = plan.entry == kColumns;
+  std::uint64_t tasks = n;
+  if (columns) {
+    const auto neighbours = static_cast<std::uint64_t>(l.size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
+    tasks = n / neighbours * rowwise_panels(neighbours, width, m);
+    chunk = std::max(std::uint64_t{1}, 8192 / (m * width * rowwise_abreast(m)));
+  }
   Encoder encoder(stream, "rowwise");
   for (std::size_t k = 0; k < l.tensors.size(); ++k)
     if (k < static_cast<std::size_t>(p.element_count + p.result_count))
@@ -472,6 +511,8 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   const std::uint32_t team = reduce_team(m);
   if (groups)
     encoder.value(team);
+  else if (columns)
+    encoder.value(chunk);
   else
     encoder.value(chunk).value(static_cast<std::uint32_t>((streams ? ROWWISE_STREAMS : 0) | (bytes >= kLateBytes ? ROWWISE_LATE : 0)));
   encoder.value(static_cast<std::int32_t>(l.rank));
@@ -480,7 +521,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   if (!groups) bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
   for (const ExprFunction* g : f.body()->functions()) bind_extra(encoder, *g->body(), g->body()->param_values);
   if (encoder.asks_for_meaning()) encoder.means(meaning_of(f, c));
-  std::uint64_t items = (n + chunk - 1) / chunk;
+  std::uint64_t items = (tasks + chunk - 1) / chunk;
   const std::uint64_t local = groups ? team_items(plan, m) : plan.tuning.local;
   if (groups) {
     // Groups are as many as rows want: each starts by a few instructions, and a device balances groups better than items that take rows in
@@ -519,20 +560,20 @@ bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::s
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }
 
-/// True if neighbours in memory are of neighbouring rows, and the rows are many: launches of reduce and map read such columns by vectors, where copies in order
-/// read and write memory twice more.
-bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
-  if (c.m < 2 || !copies_pay(c.runtime->traits(), c.n * c.m)) return false;
+/// True if neighbours in memory are of neighbouring rows, at least `fewest` of them, and items have cores: these read such columns by vectors, where copies in
+/// order read and write memory twice more.
+bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c, std::int64_t fewest) {
+  if (c.m == 0 || row_tuning(c.runtime->traits()).local > 1) return false;
   int last = c.sizes.rank() - 1;
   while (last > 0 && c.sizes[last] == 1) --last;
-  if (c.gone[static_cast<std::size_t>(last)] || c.sizes[last] < kFewColumns) return false;
+  if (c.gone[static_cast<std::size_t>(last)] || c.sizes[last] < fewest) return false;
   auto in_columns = [&](const Tensor& t, bool may_repeat) {
     const Dims strides = broadcast_strides(t, c.sizes);
     const std::optional<std::int64_t> along = inner_stride(strides, c);
-    return along && (may_repeat ? strides[last] == 0 || strides[last] == 1 : strides[last] == 1 && *along > 1);
+    return along && (may_repeat ? strides[last] == 0 || strides[last] == 1 : strides[last] == 1 && (c.m == 1 || *along > 1));
   };
-  for (std::size_t k = 0; k < static_cast<std::size_t>(f.element_count()); ++k)
-    if (!in_columns(outputs[k], false)) return false;
+  for (std::size_t k = 0; k < outputs.size(); ++k)
+    if (k < static_cast<std::size_t>(f.element_count()) ? !in_columns(outputs[k], false) : broadcast_strides(outputs[k], c.sizes)[last] != 1) return false;
   return in_columns(inputs[0], false) && std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return in_columns(t, true); });
 }
 
@@ -598,7 +639,8 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
   if (c.n == 0 || (c.m == 0 && f.result_count() == 0)) return;
   bool forced = options.implementation == kComposed;
-  if (forced || (options.implementation.empty() && (few_long_rows(outputs, f, given, c) || lie_in_columns(outputs, f, given, c)))) {
+  const bool long_columns = c.m > kLongestOfColumns && copies_pay(c.runtime->traits(), c.n * c.m) && lie_in_columns(outputs, f, given, c, kFewLongColumns);
+  if (forced || (options.implementation.empty() && (few_long_rows(outputs, f, given, c) || long_columns))) {
     if (run_composed(outputs, f, given, c, stream)) return;
     if (forced || (c.runtime->traits().quirks & kQuirkLoopsEndEarly))
       refuse(ErrorCode::not_supported,
@@ -610,7 +652,8 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   // A row needs a single stride, and strides of many dimensions and tensors exceed the limit for arguments. Contiguous copies need few. Where an item is a
   // core, rows of other strides than 1 take many times as long as those copies.
   const bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5,
-             wants_rows = options.implementation.empty() && c.m > 1 && copies_pay(c.runtime->traits(), c.n * c.m);
+             columns = !many && c.m <= kLongestOfColumns && lie_in_columns(targets, f, inputs, c, kFewColumns),
+             wants_rows = options.implementation.empty() && c.m > 1 && !columns && copies_pay(c.runtime->traits(), c.n * c.m);
   auto needs_copy = [&](const Tensor& t, bool may_repeat) {
     const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
     return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));

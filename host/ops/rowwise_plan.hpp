@@ -18,8 +18,11 @@ inline constexpr int kMaxRowwiseOperands = 12;
 static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 /// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
-/// Rows that are columns in memory are computed so, too, if at least so many lie side by side.
-inline constexpr std::int64_t kFewColumns = 64;
+/// Rows that are columns in memory are lanes (rowwise_columns) if at least so many lie side by side; or, if they are longer than kLongestOfColumns, computed by
+/// several launches, too.
+inline constexpr std::int64_t kFewColumns = 16, kFewLongColumns = 64;
+/// Elements of a row up to which rowwise_columns reads memory in long pieces.
+inline constexpr std::int64_t kLongestOfColumns = ROWWISE_KEPT / ROWWISE_ABREAST;
 inline constexpr std::string_view kComposed = "rowwise_composed";
 /// No operand is held.
 inline constexpr std::uint8_t kNoneHeld = 255;
@@ -70,7 +73,9 @@ struct RowwiseProblem {
   std::uint16_t splats = 0;       ///< for rows: bits of the operands that have one element in a row
   DType dtypes[kMaxRowwiseOperands] = {};
   std::uint8_t held_kept = kMaxTotals;  ///< the total whose values take the place of what is held
-  std::uint8_t unused[7] = {};
+  bool columns = false;                 ///< neighbours in memory are of neighbouring rows, of at most a block
+  bool far_apart = false;               ///< for columns: a core's caches have place for few rows, as the distance between them has many factors of two
+  std::uint8_t unused[5] = {};
 };
 
 struct Meaning;

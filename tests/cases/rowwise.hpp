@@ -71,9 +71,9 @@ struct RowwiseCase {
   }
 
   /// w x - sum(w x): the values of a total are elements, too.
-  static Problem kept_problem(std::string_view entry, std::int64_t length, std::uint64_t seed) {
-    Problem p = problem("kept", entry, DType::f32, 4, length, {}, {}, seed);
-    for (std::size_t r = 0; r < 4; ++r) {
+  static Problem kept_problem(std::string_view entry, std::int64_t length, std::uint64_t seed, std::int64_t rows = 4, const Dims& strides = {}) {
+    Problem p = problem("kept", entry, DType::f32, rows, length, strides, strides, seed);
+    for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
       std::vector<float> product;
       for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j)
         product.push_back(static_cast<float>(model::value_at(p.inputs[0].raw.data(), r * static_cast<std::size_t>(length) + j, DType::f32)) *
@@ -148,6 +148,12 @@ struct RowwiseCase {
     all.push_back(problem("five blocks", "rowwise_groups", DType::f32, 2, 9000, {}, {}, seed + 9));
     all.push_back(problem("two blocks", "rowwise_rows", DType::f32, 2, 2500, {}, {}, seed + 2));
     all.push_back(problem("short rows", "rowwise_rows", DType::f32, 37, 3, {}, {}, seed + 3));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(name(dtype), "rowwise_columns", dtype, 37, 21, {1, 41}, {1, 39}, seed + 16));
+    all.push_back(problem("two chains", "rowwise_columns", DType::f32, 150, 530, {1, 150}, {1, 150}, seed + 17));
+    all.push_back(problem("far apart", "rowwise_columns", DType::f32, 83, 300, {1, 4096}, {1, 83}, seed + 18));
+    all.push_back(kept_problem("rowwise_columns", 93, seed + 19, 37, {1, 37}));
+    all.push_back(kept_problem("rowwise_columns", 270, seed + 20, 37, {1, 4096}));
     return all;
   }
 
@@ -168,6 +174,15 @@ struct RowwiseCase {
       {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, acc, results[b]);", "acc = CLUTCH_COMBINE(A, acc, results[0]);"},
+      {"rowwise_columns", Edit::tail, "WIDTH - (int)(columns % WIDTH)", "WIDTH - 1"},
+      {"rowwise_columns", Edit::tail, "max(l, left_out)", "l - left_out"},
+      {"rowwise_columns", Edit::offset, "whole ? wanted : columns - WIDTH", "wanted"},
+      {"rowwise_columns", Edit::stride, "acc[p + v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[p + v], value);",
+       "acc[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[v], value);"},
+      {"rowwise_columns", Edit::arithmetic, "acc[k] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h])",
+       "acc[k] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k])"},
+      {"rowwise_columns", Edit::stride, "#define CLUTCH_KNOWN_VALUE keep[j * abreast + v]", "#define CLUTCH_KNOWN_VALUE keep[j * abreast]"},
+      {"rowwise_columns", Edit::stride, "#define CLUTCH_LOAD_HELD(k, dtype) keep[j * abreast + v]", "#define CLUTCH_LOAD_HELD(k, dtype) keep[j]"},
       {"rowwise_strided", Edit::tail, "(int)min(m - j, (IDX)WIDTH) CLUTCH_ROW_NAMES);", "(int)min(m - j, (IDX)WIDTH) - 1 CLUTCH_ROW_NAMES);"},
       {"rowwise_strided", Edit::stride, "at[k][l] = offset[k] + (j + l) * inner[k];\n  ROW_ELEMENTS", "at[k][l] = offset[k] + (j + l);\n  ROW_ELEMENTS"},
       {"rowwise_strided", Edit::offset, "(CLUTCH_CONCAT(b, k), at[k], count, x);", "(CLUTCH_CONCAT(b, k), at[k] + 1, count - 1, x);"},

@@ -142,7 +142,8 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
       row.result(total + a);
       return std::array{e * b / total, a - row.mean(a)};
     };
-    for (const Dims& sizes : {Dims{1, 128, 64}, Dims{1, 2100, 65}, Dims{3, 50, 70}, Dims{2, 1, 5000}, Dims{3, 97, 130}}) {
+    for (const Dims& sizes :
+         {Dims{1, 128, 64}, Dims{1, 2100, 65}, Dims{3, 50, 70}, Dims{2, 1, 5000}, Dims{3, 97, 130}, Dims{2, 1030, 33}, Dims{1, 300, 1024}, Dims{5, 3, 17}}) {
       const Tensor x = randn(sizes, {.device = device, .seed = 6}), w = randn({sizes[1], 1}, {.device = device, .seed = 7}).to(DType::f16),
                    s = randn({sizes[2]}, {.device = device, .seed = 8});
       fill_(x.slice(2, 7, 8), std::nan(""));
@@ -151,8 +152,25 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
         auto made = [&](const std::string& implementation) { return rowwise(f, {a, w, s}, {.dims = {1}, .implementation = implementation}); };
         const std::vector<Tensor> chosen = made(""), strided = made("rowwise_strided");
         for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(chosen[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " in " << name(dtype);
+        if (sizes[1] > 2048) continue;  // refused
+        const std::vector<Tensor> forced = made("rowwise_columns");
+        for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(forced[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " in " << name(dtype);
+        // The first elements over the input.
+        const Tensor over[] = {a.clone(), empty(sizes, {.dtype = strided[1].dtype(), .device = device}), empty(strided[2].sizes(), {.device = device})};
+        rowwise_out(over, trace_rows(f, std::array{DType::f32, DType::f32, DType::f32}), std::array{over[0], w, s},
+                    {.dims = {1}, .implementation = "rowwise_columns"});
+        for (std::size_t k = 0; k < 3; ++k)
+          EXPECT_EQ(over[k].to_bytes(), strided[k].to(over[k].dtype()).to_bytes()) << "output " << k << " in place in " << name(dtype);
       }
     }
+    // Columns so far apart that an item brings them near: a total's values over those that it brought, and beside them.
+    const Tensor wide = randn({300, 4096}, {.device = device, .seed = seed()}), x = wide.slice(1, 5, 99), g = wide.slice(1, 100, 194);
+    EXPECT_EQ(nn::softmax(x, 0).to_bytes(), nn::softmax(x.mT().contiguous(), -1).mT().contiguous().to_bytes());
+    const auto norm = [](Row& row, Expr a, Expr b) {
+      const Expr centre = a - row.mean(a);
+      return centre / sqrt(row.mean(centre * centre) + 1e-5f) + a * b;
+    };
+    EXPECT_EQ(rowwise(norm, {x, g}, {.dims = {0}})[0].to_bytes(), rowwise(norm, {x, g}, {.dims = {0}, .implementation = "rowwise_strided"})[0].to_bytes());
   }
 }
 
@@ -828,6 +846,8 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(cpu, problem).tuning.width, 8);
   problem.rows = false;
   EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_strided");
+  problem.columns = true;
+  EXPECT_EQ(detail::select(cpu, problem).entry, "rowwise_columns");
   cpu.fp64 = false, problem.types.has_f64 = true;
   EXPECT_EQ(code_of([&] { detail::select(cpu, problem); }), ErrorCode::not_supported);
   // Groups of several items.
@@ -858,6 +878,9 @@ TEST(Rowwise, SelectionByTraitsAlone) {
             std::string::npos);
   rows.accumulator = DType::f32, rows.rows = false;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
+  rows.columns = true;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
+  EXPECT_EQ(detail::select(gpu, rows, "rowwise_columns").entry, "rowwise_columns");
 }
 
 TEST(RankZero, CountsAsOneDimension) {
