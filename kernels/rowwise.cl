@@ -89,6 +89,11 @@
 #define CLUTCH_TOTAL_NUMBER 3
 #include "common/columns_total.inc"
 #endif
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+#define COLUMN_ELEMENTS CLUTCH_ELEMENTS_KEPT(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#else
+#define COLUMN_ELEMENTS CLUTCH_ELEMENTS(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#endif
 __kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
                               CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
@@ -143,16 +148,25 @@ __kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
       }
 #endif
 #if CLUTCH_ELEMENT_COUNT > 0
-      for (int j = 0; j < (int)m; ++j) {
+      // Compilers take what is of totals alone out of these loops: out of that of a panel, as its vectors are as many as a constant says.
+      if (abreast == ROWWISE_ABREAST) {
+        for (int j = 0; j < (int)m; ++j) {
+#pragma unroll
+          for (int v = 0; v < ROWWISE_ABREAST; ++v) {
+            const V* totals = all_totals[v];
+            COLUMN_ELEMENTS
+          }
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+        }
+      } else {
         for (int v = 0; v < abreast; ++v) {
           const V* totals = all_totals[v];
-#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
-          CLUTCH_ELEMENTS_KEPT(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
-#else
-          CLUTCH_ELEMENTS(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
-#endif
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+          for (int j = 0; j < (int)m; ++j) {
+            COLUMN_ELEMENTS
+            for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+          }
         }
-        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
       }
 #endif
     }
