@@ -577,6 +577,28 @@ bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::
   return in_columns(inputs[0], false) && std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return in_columns(t, true); });
 }
 
+/// True if a tensor has an element of its own for each one of a row, and others for other rows.
+bool is_of_each_element(const Tensor& t, const Checked& c) {
+  const Dims strides = broadcast_strides(t, c.sizes);
+  bool along = false, between = false;
+  for (int d = 0; d < c.sizes.rank(); ++d)
+    if (c.sizes[d] > 1 && strides[d] != 0) (c.gone[static_cast<std::size_t>(d)] ? along : between) = true;
+  return along && between;
+}
+
+/// True if rows of few elements, each stored in one piece, are so many that transposed copies of them pay.
+bool are_short_rows(const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
+  constexpr std::int64_t kVector = 16, kFewestInAll = 1024;
+  if (c.m < 2 || c.m >= kVector || c.n * c.m < kFewestInAll || f.element_count() == 0 || row_tuning(c.runtime->traits()).local > 1) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) {
+    const Dims strides = broadcast_strides(t, c.sizes);
+    bool some = false, all = true;
+    for (int d = 0; d < c.sizes.rank(); ++d)
+      if (!c.gone[static_cast<std::size_t>(d)] && c.sizes[d] > 1) (strides[d] != 0 ? some : all) = strides[d] != 0;
+    return all || !some;
+  });
+}
+
 /// A function of a row in terms of those tensors (inputs, then totals) that it uses.
 struct Narrowed {
   ExprFunction function;
@@ -654,14 +676,17 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   const bool many = c.sizes.rank() > 4 && inputs.size() + targets.size() > 5,
              columns = !many && c.m <= kLongestOfColumns && lie_in_columns(targets, f, inputs, c, kFewColumns),
              wants_rows = options.implementation.empty() && c.m > 1 && !columns && copies_pay(c.runtime->traits(), c.n * c.m);
+  // Short rows take long as rows, and little as lanes of transposed copies.
+  const bool short_rows = options.implementation.empty() && !many && !columns && are_short_rows(f, inputs, c);
   auto needs_copy = [&](const Tensor& t, bool may_repeat) {
+    if (short_rows) return is_of_each_element(t, c);
     const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
     return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));
   };
   auto dense = [&](const Dims& sizes, DType dtype) {
     Dims strides = Dims::filled(sizes.rank(), 0);
     std::int64_t step = 1;
-    for (bool gone : {true, false})
+    for (bool gone : {!short_rows, short_rows})
       for (int d = sizes.rank() - 1; d >= 0; --d)
         if (c.gone[static_cast<std::size_t>(d)] == gone) strides[d] = std::exchange(step, step * sizes[d]);
     return empty({numel(sizes)}, {.dtype = dtype, .device = stream.device()}, stream).as_strided(sizes, strides);

@@ -174,6 +174,38 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
   }
 }
 
+// Where an item is a core, rows shorter than a vector are lanes of transposed copies.
+TEST(Rowwise, ManyShortRowsHaveTheBitsOfTheReference) {
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // refused
+    const RowFunction f = trace_rows(
+        [](Row& row, Expr a, Expr b, Expr s, Expr u) {
+          const Expr top = row.max(a * s), e = exp(a * s - top), total = row.sum(e * b);
+          row.result(total + top);
+          return std::array{e * b / total, a - row.mean(a * u)};
+        },
+        std::array{DType::f32, DType::f32, DType::f32, DType::f32});
+    for (const Dims& sizes : {Dims{600, 2}, Dims{40, 30, 7}, Dims{3, 500, 15}, Dims{1100, 1, 3}}) {
+      const std::int64_t m = sizes[sizes.rank() - 1];
+      Dims rows = sizes;
+      rows[rows.rank() - 1] = 1;
+      // An element each, one for all rows, one for each row, one for some of the rows.
+      Dims some = sizes;
+      some[0] = 1;
+      const Tensor a = randn(sizes, {.device = device, .seed = seed()}), b = randn({m}, {.device = device, .seed = seed() + 1}).to(DType::bf16),
+                   s = randn(rows, {.device = device, .seed = seed() + 2});
+      for (const Tensor& u : {randn(sizes, {.device = device, .seed = seed() + 3}), randn(some, {.device = device, .seed = seed() + 4})}) {
+        const Tensor in[] = {a, b, s, u};
+        const std::vector<Tensor> want = rowwise(f, in, {.implementation = "rowwise_strided"}), got = rowwise(f, in);
+        for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(got[k].to_bytes(), want[k].to_bytes()) << "output " << k << " of " << to_string(sizes);
+        const Tensor over[] = {a.clone(), empty(sizes, {.device = device}), empty(rows, {.device = device})};
+        rowwise_out(over, f, std::array{over[0], b, s, u});
+        for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(over[k].to_bytes(), want[k].to_bytes()) << "output " << k << " in place of " << to_string(sizes);
+      }
+    }
+  }
+}
+
 TEST(Rowwise, ValuesThatTotalsAndElementsShareHaveTheBitsOfThoseComputedAgain) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "loops_end_early")) continue;  // refused
