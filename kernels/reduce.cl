@@ -538,13 +538,13 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
       IDX offset[CLUTCH_OPERANDS] = {0}, here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], at = (IDX)(first * REDUCE_BLOCK);
       add_offsets((IDX)number, rank, size, kept, 0, offset);
       go_to(place, here, at, offset, reduced_rank, reduced_size, reduced);
-      // The buffer has `held` elements from `begin` on; `at` is the first one that it lacks.
-      int begin = 0, held = 0;
+      // The buffer has `filled` elements from `begin` on; `at` is the first one that it lacks.
+      int begin = 0, filled = 0;
       for (ulong block = first; block < last; ++block) {
         const int count = (int)min((IDX)REDUCE_BLOCK, (IDX)(stop - (IDX)(block * REDUCE_BLOCK)));
 #if CLUTCH_ACROSS
-        while (held < count) {
-          for (int j = 0; j < held && begin > 0; ++j) buffer[j] = buffer[begin + j];
+        while (filled < count) {
+          for (int j = 0; j < filled && begin > 0; ++j) buffer[j] = buffer[begin + j];
           begin = 0;
           // A panel begins with a whole neighbour; what is before it, and what is behind the last whole panel, goes by runs.
           int ahead = 0, whole = 1;
@@ -552,24 +552,24 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
           const IDX left = reduced_size[across] - place[across];
           if (!whole || stop - at < inner) {
             IDX before = inner - at % inner, some = min(min(before, (IDX)(stop - at)), (IDX)REDUCE_BLOCK);
-            put_runs(buffer + held, some, RUN_NAMES);
-            held += (int)some, at += some;
+            put_runs(buffer + filled, some, RUN_NAMES);
+            filled += (int)some, at += some;
             continue;
           }
           if (left < WIDTH) ahead = (int)(WIDTH - left);
           IDX panel_here[CLUTCH_OPERANDS], panel_place[CLUTCH_RANK_LANES] = {0};
           for (int k = 1; k < CLUTCH_OPERANDS; ++k) panel_here[k] = here[k] - ahead * reduced[k][across];
-          put_panel(buffer + held, ahead, across, inner, panel_place, panel_here, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+          put_panel(buffer + filled, ahead, across, inner, panel_place, panel_here, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
           const IDX neighbours = min((IDX)(WIDTH - ahead), (IDX)((stop - at) / inner));
-          held += (int)(neighbours * inner), at += neighbours * inner;
+          filled += (int)(neighbours * inner), at += neighbours * inner;
           go_on(place, here, across, neighbours, reduced_rank, reduced_size, reduced);
         }
 #else
         put_runs(buffer, (IDX)count, RUN_NAMES);
-        held = count;
+        filled = count;
 #endif
         const A result = total_of(buffer + begin, count);
-        begin += count, held -= count;
+        begin += count, filled -= count;
 #if !CLUTCH_ACROSS
         begin = 0;
 #endif
@@ -592,6 +592,11 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
 #else
 #define COLUMN_OF(v) ((v)*WIDTH)
 #endif
+#if CLUTCH_SEVERAL
+#define COLUMN_STEPS int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
+#else
+#define COLUMN_STEPS CLUTCH_SHAPE_VECTOR inner_strides
+#endif
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + COLUMN_OF(v)) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
 #define POSITION_COLUMN(k) ((VL)(long)row[k] + ((VL)(long)COLUMN_OF(v) + CLUTCH_IOTA_VL) * (long)across[k])
@@ -604,14 +609,7 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
   return value;
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
-                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-#if CLUTCH_SEVERAL
-                             int reduced_rank,
-                             CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
-#else
-                             CLUTCH_SHAPE_VECTOR inner_strides
-#endif
-                                 CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, COLUMN_STEPS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE

@@ -226,9 +226,9 @@ std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& 
 
 constexpr std::string_view kColumns = "rowwise_columns";
 std::string fits_columns(const DeviceTraits& traits, const RowwiseProblem& p) {
-  return p.columns
-             ? computes(traits, p)
-             : fmt::format("rows must have at most {} elements and lie side by side in every operand, at least {}, got others", REDUCE_BLOCK, kFewColumns);
+  return p.columns ? computes(traits, p)
+                   : fmt::format("rows must have at most {} elements, and at least {} of them neighbours of stride 1 in every operand, got others",
+                                 REDUCE_BLOCK, kFewColumns);
 }
 std::string fits_columns_of_cores(const DeviceTraits& traits, const RowwiseProblem& p) {
   return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : fits_columns(traits, p);

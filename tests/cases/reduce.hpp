@@ -197,7 +197,7 @@ struct ReduceCase {
       {"reduce_buffered", Edit::tail, "ahead = (int)(WIDTH - left)", "ahead = 0"},
       {"reduce_buffered", Edit::tail, "from[j] = (A)CLUTCH_IDENTITY", "from[j] = 1"},
       {"reduce_buffered", Edit::stride, "(l - skipped) * inner", "(l - skipped) * length"},
-      {"reduce_buffered", Edit::offset, "begin += count, held -= count", "begin = 0, held -= count"},
+      {"reduce_buffered", Edit::offset, "begin += count, filled -= count", "begin = 0, filled -= count"},
       {"reduce_buffered", Edit::offset, "buffer[j] = buffer[begin + j]", "buffer[j] = buffer[j]"},
       {"reduce_buffered", Edit::offset, "here[k] - ahead * reduced[k][across]", "here[k]"},
       {"reduce_buffered", Edit::arithmetic, "acc[v], GET(from + j))", "acc[v], GET(from))"},
