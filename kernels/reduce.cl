@@ -120,10 +120,7 @@ static inline V short_rows(const IDX* first, IDX kept[][CLUTCH_RANK_LANES], int 
     for (int l = 0; l < WIDTH; ++l)
       if (j + l < m) acc[j + l] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[j + l], x[l]);
   }
-  // Partials without an element are left out: as neutral ones they change nothing.
-  int used = 16;
-  while (used > 1 && used / 2 >= m) used /= 2;
-  for (int h = used / 2; h > 0; h /= 2)
+  for (int h = used_partials(m) / 2; h > 0; h /= 2)
     for (int k = 0; k < h; ++k) acc[k] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), acc[k], acc[k + h]);
 #if CLUTCH_FOLDS_APART
   acc[0] = acc[0] != acc[0] ? (V)CLUTCH_A_NAN : acc[0];
@@ -272,34 +269,52 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
 }
 #endif
 
+#define REDUCED_SHAPE                                                               \
+  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);         \
+  CLUTCH_REDUCED(reduced)
+
+#if (defined(CLUTCH_ENTRY_reduce_strided) && defined(CLUTCH_IS_CPU)) || defined(CLUTCH_ENTRY_reduce_buffered) || \
+    (defined(CLUTCH_ENTRY_reduce_columns) && CLUTCH_SEVERAL)
+// Places are counted up: divisions would take several times longer than the elements.
+// The place of an element, and each input's offset there.
+static inline void go_to(IDX* place, IDX* here, IDX element, const IDX* offset, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
+  for (int d = 0; d < reduced_rank; ++d) {
+    const IDX next = element / reduced_size[d];
+    place[d] = element - next * reduced_size[d];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += place[d] * reduced[k][d];
+    element = next;
+  }
+}
+// Goes `count` elements on along dimension d, which has as many left.
+static inline void go_on(IDX* place, IDX* here, int d, IDX count, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
+  place[d] += count;
+  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += count * reduced[k][d];
+  for (; d + 1 < reduced_rank && place[d] == reduced_size[d]; ++d) {
+    place[d] = 0;
+    ++place[d + 1];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += reduced[k][d + 1] - reduced_size[d] * reduced[k][d];
+  }
+}
+#endif
+
 // The reference: any strides of the reduced dimensions, too.
 #ifdef CLUTCH_ENTRY_reduce_strided
 #ifdef CLUTCH_IS_CPU
-// Where an item takes a block, places of elements are counted up: divisions would take several times longer than the elements.
 #define LOAD_RUN(k, dtype)                                                           \
   (reduced[k][0] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
    : reduced[k][0] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), here[k]) \
                         : CLUTCH_CONCAT(gather_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH))
-// Goes from the end of a run along dimension 0 to the next one's begin.
-static inline void next_run(IDX* place, IDX* here, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
-  for (int d = 0; d < reduced_rank && place[d] == reduced_size[d]; ++d) {
-    place[d] = 0;
-    if (d + 1 < reduced_rank) ++place[d + 1];
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += (d + 1 < reduced_rank ? reduced[k][d + 1] : 0) - reduced_size[d] * reduced[k][d];
-  }
-}
 static inline V strided_some(IDX* place, IDX* here, int count, int reduced_rank, const IDX* reduced_size,
                              IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int l = 0; l < count;) {
     const int run = (int)min((IDX)(count - l), (IDX)(reduced_size[0] - place[0]));
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) {
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k)
       for (int t = 0; t < run; ++t) at[k][l + t] = here[k] + t * reduced[k][0];
-      here[k] += run * reduced[k][0];
-    }
     l += run;
-    place[0] += run;
-    next_run(place, here, reduced_rank, reduced_size, reduced);
+    go_on(place, here, 0, run, reduced_rank, reduced_size, reduced);
   }
   for (int l = count; l < WIDTH; ++l)
     for (int k = 1; k < CLUTCH_OPERANDS; ++k) at[k][l] = 0;
@@ -311,14 +326,8 @@ static inline A strided_block(const IDX* offset, IDX begin, IDX end, int reduced
                               IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   V acc[CLUTCH_VECTORS];
   for (int k = 0; k < CLUTCH_VECTORS; ++k) acc[k] = (V)(A)CLUTCH_IDENTITY;
-  IDX here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], rest = begin;
-  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
-  for (int d = 0; d < reduced_rank; ++d) {
-    const IDX next = rest / reduced_size[d];
-    place[d] = rest - next * reduced_size[d];
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += place[d] * reduced[k][d];
-    rest = next;
-  }
+  IDX here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES];
+  go_to(place, here, begin, offset, reduced_rank, reduced_size, reduced);
   for (IDX j = begin; j < end; j += WIDTH) {
     const int count = (int)min(end - j, (IDX)WIDTH);
     V value;
@@ -327,9 +336,7 @@ static inline A strided_block(const IDX* offset, IDX begin, IDX end, int reduced
       for (int k = 1; k < CLUTCH_OPERANDS; ++k)
         for (int l = 0; l < WIDTH; ++l) at[k][l] = here[k] + l * reduced[k][0];
       CLUTCH_EXPRESSION(LOAD_RUN, CLUTCH_POSITION_GATHERED, CLUTCH_SET_VALUE)
-      for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += WIDTH * reduced[k][0];
-      place[0] += WIDTH;
-      next_run(place, here, reduced_rank, reduced_size, reduced);
+      go_on(place, here, 0, WIDTH, reduced_rank, reduced_size, reduced);
     } else {
       value = strided_some(place, here, count, reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
     }
@@ -345,9 +352,7 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE
-  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);
-  CLUTCH_REDUCED(reduced)
+  REDUCED_SHAPE
   CLUTCH_SHIFT_BUFFERS
   REDUCE_TASKS {
     ulong number = one / blocks, block = one - number * blocks;
@@ -378,33 +383,6 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     STORE_RESULT(offset[0], block, blocks, number, result);
   }
 }
-#endif
-
-#if defined(CLUTCH_ENTRY_reduce_buffered) || (defined(CLUTCH_ENTRY_reduce_columns) && CLUTCH_SEVERAL)
-// The place of an element, and each input's offset there.
-static inline void go_to(IDX* place, IDX* here, IDX element, const IDX* offset, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
-  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k];
-  for (int d = 0; d < reduced_rank; ++d) {
-    const IDX next = element / reduced_size[d];
-    place[d] = element - next * reduced_size[d];
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += place[d] * reduced[k][d];
-    element = next;
-  }
-}
-// Goes `count` elements on along dimension d, which has as many left.
-static inline void go_on(IDX* place, IDX* here, int d, IDX count, int reduced_rank, const IDX* reduced_size, IDX reduced[][CLUTCH_RANK_LANES]) {
-  place[d] += count;
-  for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += count * reduced[k][d];
-  for (; d + 1 < reduced_rank && place[d] == reduced_size[d]; ++d) {
-    place[d] = 0;
-    ++place[d + 1];
-    for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] += reduced[k][d + 1] - reduced_size[d] * reduced[k][d];
-  }
-}
-#define REDUCED_SHAPE                                                               \
-  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);         \
-  CLUTCH_REDUCED(reduced)
 #endif
 
 // Several strides, where an item takes whole blocks: it brings elements into their order in a buffer that stays in a core's caches. Along dimension 0 the
@@ -627,10 +605,7 @@ __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     int width = (int)min(columns - column, (ulong)PANEL), whole = width / WIDTH;
     IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS], begin = (IDX)(block * REDUCE_BLOCK), end = (IDX)min((block + 1) * REDUCE_BLOCK, m);
     add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
-    // Partials without an element are left out: as neutral ones they change nothing.
-    const int length = (int)(end - begin);
-    int used = length > 2 * CLUTCH_CHAIN ? CLUTCH_PARTIALS : length > CLUTCH_CHAIN ? CLUTCH_PARTIALS / 2 : 16;
-    while (used > 1 && used / 2 >= length) used /= 2;
+    const int used = used_partials((int)(end - begin));
     V acc[CLUTCH_PARTIALS][CLUTCH_ABREAST];
     for (int k = 0; k < used; ++k)
       for (int v = 0; v < CLUTCH_ABREAST; ++v) acc[k][v] = (V)(A)CLUTCH_IDENTITY;

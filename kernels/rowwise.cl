@@ -46,6 +46,7 @@
 #endif
 
 #ifdef CLUTCH_ENTRY_rowwise_columns
+#define CLUTCH_COLUMNS
 // Rows side by side in memory are lanes, of `abreast` vectors: so memory is read and written in longer pieces. Vector v has its totals in all_totals[v] and
 // kept values of element j in keep[j * abreast + v]. `row` are the operands' offsets of element j in lane 0 of vector 0, `across` are strides from lane to
 // lane, 0 or 1, and the first `left_out` lanes of a vector are not stored.
@@ -71,109 +72,7 @@
     for (int l = 0; l < WIDTH; ++l) at[l] = row[k] + (v * WIDTH + max(l, left_out)) * across[k]; \
     CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at, WIDTH, x);                           \
   }
-#define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
-#define CLUTCH_TOTAL_NUMBER 0
-#include "common/columns_total.inc"
-#if CLUTCH_TOTAL_COUNT > 1
-#undef CLUTCH_TOTAL_NUMBER
-#define CLUTCH_TOTAL_NUMBER 1
-#include "common/columns_total.inc"
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-#undef CLUTCH_TOTAL_NUMBER
-#define CLUTCH_TOTAL_NUMBER 2
-#include "common/columns_total.inc"
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-#undef CLUTCH_TOTAL_NUMBER
-#define CLUTCH_TOTAL_NUMBER 3
-#include "common/columns_total.inc"
-#endif
-#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
-#define COLUMN_ELEMENTS CLUTCH_ELEMENTS_KEPT(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
-#else
-#define COLUMN_ELEMENTS CLUTCH_ELEMENTS(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
-#endif
-__kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
-                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
-  CLUTCH_IF_PREDICATE
-  const ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES], across[CLUTCH_OPERANDS];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
-  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
-  for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
-  CLUTCH_SHIFT_BUFFERS
-  V acc[CLUTCH_PARTIALS * ROWWISE_ABREAST], all_totals[ROWWISE_ABREAST][ROWWISE_TOTALS + 1];
-#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT || defined(CLUTCH_HELD)
-  V keep[ROWWISE_KEPT];
-#else
-  V* keep = 0;
-#endif
-  const ulong columns = (ulong)size[0], panels = rowwise_panels(columns, WIDTH, m), tasks = n / columns * panels;
-  const int most = (int)rowwise_abreast(m);
-  for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk)
-    for (ulong one = task; one < min(task + chunk, tasks); ++one) {
-      const ulong outer = one / panels, wanted = (one - outer * panels) * (ulong)(most * WIDTH);
-      // Whole vectors, or the columns behind them as lanes of a vector that has columns before them, whose elements may be written by now.
-      const int whole = wanted < columns / WIDTH * WIDTH, abreast = whole ? (int)min((columns - wanted) / WIDTH, (ulong)most) : 1;
-      const ulong column = whole ? wanted : columns - WIDTH;
-      const int left_out = whole ? 0 : WIDTH - (int)(columns % WIDTH);
-      IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS];
-      add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
-      for (int v = 0; v < abreast; ++v) all_totals[v][ROWWISE_TOTALS] = (V)(A)m;
-#ifdef CLUTCH_HELD
-      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
-      for (int j = 0; j < (int)m; ++j) {
-        for (int v = 0; v < abreast; ++v) keep[j * abreast + v] = CLUTCH_HELD_ROW(LOAD_LANES);
-        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
-      }
-#endif
-      columns_total_0(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#if CLUTCH_TOTAL_COUNT > 1
-      columns_total_1(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-      columns_total_2(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-      columns_total_3(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
-      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
-        // Results first: elements may be written over the inputs.
-#if CLUTCH_RESULT_COUNT > 0
-      for (int v = 0; v < abreast; ++v) {
-        const V* totals = all_totals[v];
-        CLUTCH_RESULTS(LOAD_LANES, CLUTCH_NO_POSITION, STORE_LANES)
-      }
-#endif
-#if CLUTCH_ELEMENT_COUNT > 0
-      // Compilers take what is of totals alone out of these loops: out of that of a panel, as its vectors are as many as a constant says.
-      if (abreast == ROWWISE_ABREAST) {
-        for (int j = 0; j < (int)m; ++j) {
-#pragma unroll
-          for (int v = 0; v < ROWWISE_ABREAST; ++v) {
-            const V* totals = all_totals[v];
-            COLUMN_ELEMENTS
-          }
-          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
-        }
-      } else {
-        for (int v = 0; v < abreast; ++v) {
-          const V* totals = all_totals[v];
-          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
-          for (int j = 0; j < (int)m; ++j) {
-            COLUMN_ELEMENTS
-            for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
-          }
-        }
-      }
-#endif
-    }
-}
-#else
-
-#ifdef CLUTCH_ENTRY_rowwise_groups
+#elif defined(CLUTCH_ENTRY_rowwise_groups)
 #define CLUTCH_TEAMS
 #ifdef CLUTCH_HELD
 #define CLUTCH_KNOWN_VALUE values[u]
@@ -248,7 +147,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #else
 #define CLUTCH_LATE_ELEMENTS
 #endif
-#endif  // CLUTCH_ENTRY_rowwise_groups
+#endif  // CLUTCH_ENTRY_rowwise_columns
 #define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
 #define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < ROWWISE_TOTALS)
 #define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
@@ -270,6 +169,7 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #include "common/row_total.inc"
 #endif
 
+#ifndef CLUTCH_COLUMNS
 #if CLUTCH_ELEMENT_COUNT > 0 && !defined(CLUTCH_TEAMS)
 // Up to WIDTH elements from element j on.
 static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count CLUTCH_ROW_PARAMS) {
@@ -312,7 +212,9 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 }
 #endif
 
-#ifndef CLUTCH_TEAMS
+#endif  // CLUTCH_COLUMNS
+
+#if !defined(CLUTCH_TEAMS) && !defined(CLUTCH_COLUMNS)
 CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
@@ -507,4 +409,87 @@ __kernel void rowwise_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
   rowwise_body(CLUTCH_IDS, n, m, chunk, 0, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif
-#endif  // CLUTCH_ENTRY_rowwise_columns
+#ifdef CLUTCH_ENTRY_rowwise_columns
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+#define COLUMN_ELEMENTS CLUTCH_ELEMENTS_KEPT(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#else
+#define COLUMN_ELEMENTS CLUTCH_ELEMENTS(LOAD_NEAR, CLUTCH_NO_POSITION, STORE_LANES)
+#endif
+__kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
+                              CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  const ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES], across[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
+  CLUTCH_SHIFT_BUFFERS
+  V acc[CLUTCH_PARTIALS * ROWWISE_ABREAST], all_totals[ROWWISE_ABREAST][ROWWISE_TOTALS + 1];
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT || defined(CLUTCH_HELD)
+  V keep[ROWWISE_KEPT];
+#else
+  V* keep = 0;
+#endif
+  const ulong columns = (ulong)size[0], panels = rowwise_panels(columns, WIDTH, m), tasks = n / columns * panels;
+  const int most = (int)rowwise_abreast(m);
+  for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk)
+    for (ulong one = task; one < min(task + chunk, tasks); ++one) {
+      const ulong outer = one / panels, wanted = (one - outer * panels) * (ulong)(most * WIDTH);
+      // Whole vectors, or the columns behind them as lanes of a vector that has columns before them, whose elements may be written by now.
+      const int whole = wanted < columns / WIDTH * WIDTH, abreast = whole ? (int)min((columns - wanted) / WIDTH, (ulong)most) : 1;
+      const ulong column = whole ? wanted : columns - WIDTH;
+      const int left_out = whole ? 0 : WIDTH - (int)(columns % WIDTH);
+      IDX offset[CLUTCH_OPERANDS] = {0}, row[CLUTCH_OPERANDS];
+      add_offsets((IDX)(outer * columns + column), rank, size, kept, 0, offset);
+      for (int v = 0; v < abreast; ++v) all_totals[v][ROWWISE_TOTALS] = (V)(A)m;
+#ifdef CLUTCH_HELD
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+      for (int j = 0; j < (int)m; ++j) {
+        for (int v = 0; v < abreast; ++v) keep[j * abreast + v] = CLUTCH_HELD_ROW(LOAD_LANES);
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+      }
+#endif
+      columns_total_0(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#if CLUTCH_TOTAL_COUNT > 1
+      columns_total_1(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+      columns_total_2(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+      columns_total_3(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
+#endif
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+        // Results first: elements may be written over the inputs.
+#if CLUTCH_RESULT_COUNT > 0
+      for (int v = 0; v < abreast; ++v) {
+        const V* totals = all_totals[v];
+        CLUTCH_RESULTS(LOAD_LANES, CLUTCH_NO_POSITION, STORE_LANES)
+      }
+#endif
+#if CLUTCH_ELEMENT_COUNT > 0
+      // Compilers take what is of totals alone out of these loops: out of that of a panel, as its vectors are as many as a constant says.
+      if (abreast == ROWWISE_ABREAST) {
+        for (int j = 0; j < (int)m; ++j) {
+#pragma unroll
+          for (int v = 0; v < ROWWISE_ABREAST; ++v) {
+            const V* totals = all_totals[v];
+            COLUMN_ELEMENTS
+          }
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+        }
+      } else {
+        for (int v = 0; v < abreast; ++v) {
+          const V* totals = all_totals[v];
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
+          for (int j = 0; j < (int)m; ++j) {
+            COLUMN_ELEMENTS
+            for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
+          }
+        }
+      }
+#endif
+    }
+}
+#endif

@@ -149,9 +149,8 @@ std::string fits_buffer(const DeviceTraits& traits, const ReduceProblem& p) {
 /// Several strides by vectors, for items that each have a core.
 template <std::string (*kFits)(const DeviceTraits&, const ReduceProblem&)>
 std::string of_cores(const DeviceTraits& traits, const ReduceProblem& p) {
-  if (p.layout == ReduceLayout::strided && row_tuning(traits).local > 1)
-    return "needs work-items that each have a core, the device has groups of several items";
-  return kFits(traits, p);
+  std::string why = p.layout == ReduceLayout::strided ? refuses_caches(traits) : "";
+  return why.empty() ? kFits(traits, p) : why;
 }
 
 constexpr std::array<Implementation<ReduceProblem>, 6> kImplementations{{
@@ -253,6 +252,13 @@ void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
 /// Columns side by side from which their entries are chosen. A core reads them by one vector, a group's items by one each.
 std::int64_t least_columns(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 4 : 8; }
 
+/// True if each input has stride 0 or 1 along a dimension, of which these are its strides and the other operands'.
+bool is_near(std::span<const std::int64_t> strides, std::int64_t dimension, std::size_t inputs) {
+  for (std::size_t k = 1; k <= inputs; ++k)
+    if (const std::int64_t stride = strides[16 * k + static_cast<std::size_t>(dimension)]; stride != 0 && stride != 1) return false;
+  return true;
+}
+
 void classify(Walks& w, std::int64_t least_columns) {
   bool one_stride = w.reduced_rank == 1, rows = one_stride, columns = one_stride && w.kept_size[0] >= least_columns;
   for (std::size_t k = 1; k <= w.operands; ++k) {
@@ -267,14 +273,11 @@ void classify(Walks& w, std::int64_t least_columns) {
 /// Sets along which dimension inputs of several strides are read by vectors.
 void find_vectors(Walks& w, std::size_t inputs) {
   if (w.layout != ReduceLayout::strided) return;
-  bool columns = w.kept_size[0] >= kLeastRun;
-  for (std::size_t k = 1; k <= inputs; ++k) columns = columns && (w.kept[16 * k] | 1) == 1;
+  const bool columns = w.kept_size[0] >= kLeastRun && is_near(w.kept, 0, inputs);
   if (columns) w.vectors = ReduceVectors::columns;
   if (columns || w.reduced_size[0] < kLeastRun) return;
   for (std::int64_t d = 0, inner = 1; d < w.reduced_rank && inner <= REDUCE_MOST_ACROSS; inner *= w.reduced_size[static_cast<std::size_t>(d++)]) {
-    bool near = w.reduced_size[static_cast<std::size_t>(d)] >= kLeastRun;
-    for (std::size_t k = 1; k <= inputs; ++k) near = near && (w.reduced[16 * k + static_cast<std::size_t>(d)] | 1) == 1;
-    if (!near) continue;
+    if (w.reduced_size[static_cast<std::size_t>(d)] < kLeastRun || !is_near(w.reduced, d, inputs)) continue;
     w.vectors = d == 0 ? ReduceVectors::runs : ReduceVectors::panels, w.across = static_cast<int>(d), w.inner = inner;
     return;
   }
@@ -335,12 +338,7 @@ std::optional<Walks> columns_of_blocks(const Walks& w, std::size_t inputs, const
   std::size_t d = 0;
   std::int64_t inner = 1;
   const auto rank = static_cast<std::size_t>(w.reduced_rank);
-  auto is_near = [&] {
-    for (std::size_t k = 1; k <= inputs; ++k)
-      if ((w.reduced[16 * k + d] | 1) != 1) return false;
-    return true;
-  };
-  while (d < rank && !(d > 0 && inner % REDUCE_BLOCK == 0 && is_near())) inner *= w.reduced_size[d++];
+  while (d < rank && !(d > 0 && inner % REDUCE_BLOCK == 0 && is_near(w.reduced, static_cast<std::int64_t>(d), inputs))) inner *= w.reduced_size[d++];
   const std::size_t added = rank - d;
   if (d == rank || static_cast<std::size_t>(w.kept_rank) + added > 16) return std::nullopt;
   Walks made = w;
@@ -523,8 +521,7 @@ bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
   if (w.layout != ReduceLayout::strided || w.vectors == ReduceVectors::columns || w.kept_size[0] < least_columns(r.runtime->traits()) ||
       !copies_pay(r.runtime->traits(), r.n * r.m))
     return false;
-  for (std::size_t k = 1; k <= inputs; ++k)
-    if (w.kept[16 * k] != 0 && w.kept[16 * k] != 1) return false;
+  if (!is_near(w.kept, 0, inputs)) return false;
   // The reduced dimensions must be neighbours.
   int changes = 0;
   bool last = false;

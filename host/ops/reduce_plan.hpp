@@ -49,6 +49,10 @@ struct ReduceProblem {
 ElementwiseTuning team_tuning(const DeviceTraits& traits);
 /// Reason why a device refuses teams; empty if it accepts.
 std::string refuses_teams(const DeviceTraits& traits, DType accumulator);
+/// Reason why items of a device refuse an entry, of rowwise, too, that keeps what it reads in a cache of each item's; empty if they have one.
+inline std::string refuses_caches(const DeviceTraits& traits) {
+  return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : "";
+}
 /// Items of a group that takes rows of m elements: as many as it has blocks for, if a group shares a row.
 std::uint64_t team_items(const BuiltPlan& plan, std::uint64_t m);
 /// Elements of the longest row that a group shares: the results of its blocks are a block.

@@ -231,7 +231,8 @@ std::string fits_columns(const DeviceTraits& traits, const RowwiseProblem& p) {
                                  REDUCE_BLOCK, kFewColumns);
 }
 std::string fits_columns_of_cores(const DeviceTraits& traits, const RowwiseProblem& p) {
-  return row_tuning(traits).local > 1 ? "needs work-items that each have a core, the device has groups of several items" : fits_columns(traits, p);
+  std::string why = refuses_caches(traits);
+  return why.empty() ? fits_columns(traits, p) : why;
 }
 
 constexpr std::array<Implementation<RowwiseProblem>, 4> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
@@ -586,7 +587,7 @@ bool is_of_each_element(const Tensor& t, const Checked& c) {
   return along && between;
 }
 
-/// True if rows of few elements, each stored in one piece, are so many that transposed copies of them pay.
+/// True if rows of few elements are so many that transposed copies of them pay.
 bool are_short_rows(const RowFunction& f, std::span<const Tensor> inputs, const Checked& c) {
   constexpr std::int64_t kVector = 16, kFewestInAll = 1024;
   if (c.m < 2 || c.m >= kVector || c.n * c.m < kFewestInAll || f.element_count() == 0 || row_tuning(c.runtime->traits()).local > 1) return false;

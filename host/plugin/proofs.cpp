@@ -32,7 +32,7 @@ class Guarded {
   /// True if all but the elements is as before.
   bool is_intact() const {
     // The elements as they were, so that what is beside them shows.
-    std::vector<std::uint8_t> now = whole_.to_bytes(stream_);
+    const std::vector<std::uint8_t> now = bytes();
     const Tensor mask = zeros(whole_.sizes(), {.dtype = DType::u8, .device = stream_.device()}, stream_);
     fill_(mask.as_strided(view.sizes(), view.strides(), 64), 1, {}, stream_);
     const std::vector<std::uint8_t> is_element = mask.to_bytes(stream_);
