@@ -110,8 +110,8 @@ struct Implementation {
   Answer accepts, unforced = nullptr;
 };
 
-/// Errors: invalid_argument for a forced name that no list has. choose() calls it; ops that may return before they select, as there is nothing to compute, call
-/// it first.
+/// Errors: invalid_argument for a forced name that no list has, or that a plugin has too. choose() calls it; ops that may return before they select, as there
+/// is nothing to compute, call it first.
 template <class... Lists>
 void check_implementation(std::string_view forced, std::string_view op, const Lists&... lists) {
   if (forced.empty()) return;
@@ -121,7 +121,12 @@ void check_implementation(std::string_view forced, std::string_view op, const Li
     for (const auto& row : list) known = known || row.name == forced;
   };
   (look(lists), ...);
-  if (known || is_plugin_implementation(op, forced)) return;
+  if (is_plugin_implementation(op, forced)) {
+    if (!known) return;
+    throw Error(ErrorCode::invalid_argument, op,
+                fmt::format("a plugin's implementation must have a name that none of the library's own has, got one named {}", forced));
+  }
+  if (known) return;
   auto add = [&](const auto& list) {
     for (const auto& row : list) names += fmt::format("\n  {}", row.name);
   };
