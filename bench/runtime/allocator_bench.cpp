@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the allocator costs the host: a tensor of cached memory, made and dropped, with statistics on as they always are; and tensors that grow step by step.
+// What the allocator costs the host: a tensor of cached memory, made and dropped, with statistics on as they always are; memory that is used
+// for the first time; and tensors that grow step by step.
 #include "harness/rows.hpp"
 
 #include <clutch/allocator.hpp>
 
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace clutch::bench {
@@ -118,6 +123,35 @@ Work many_inputs(const Device& device, int inputs) {
   return work;
 }
 
+/// A tensor of memory that nobody has used yet, filled and given back. Peer: memory of malloc, filled by as many threads.
+Work first_use(const Device& device, std::int64_t bytes) {
+  const Stream stream = current_stream(device);
+  const auto filled = [=] {
+    const MemPool pool;
+    const PoolGuard guard(pool);
+    const Tensor x = bytes_of(device, bytes, stream);
+    fill_(x, 1, {}, stream);
+    return x.slice(0, bytes - 1, bytes).item();
+  };
+  Work work;
+  work.run = [=](int reps) {
+    for (int r = 0; r < reps; ++r) filled();
+  };
+  work.peers.push_back({.name = "malloc", .run = [=](int reps) {
+                          const auto threads = static_cast<std::int64_t>(device.traits().compute_units);
+                          for (int r = 0; r < reps; ++r) {
+                            const std::unique_ptr<unsigned char[]> memory(new unsigned char[static_cast<std::size_t>(bytes)]);
+                            std::vector<std::jthread> fill;
+                            for (std::int64_t t = 0; t < threads; ++t)
+                              fill.emplace_back([=, at = memory.get()] { std::fill(at + bytes * t / threads, at + bytes * (t + 1) / threads, 1); });
+                            fill.clear();
+                            if (memory[static_cast<std::size_t>(bytes - 1)] != 1) throw std::runtime_error("memory of malloc is not filled");
+                          }
+                        }});
+  work.check = [=]() -> std::string { return filled() == 1 ? "" : "the last byte is wrong"; };
+  return work;
+}
+
 /// What the device lacks for segments that grow in place.
 std::string lacks_growth(const Device& device) {
   const Configured configured("expandable_segments:True");
@@ -134,6 +168,7 @@ std::string lacks_growth(const Device& device) {
 void register_allocator(Rows& rows) {
   for (auto [name, bytes] : {std::pair{"4KiB", 4 * kKiB}, std::pair{"4MiB", 4096 * kKiB}})
     rows.push_back({.name = fmt::format("allocator/cached/{}", name), .prepare = [bytes = bytes](const Device& device) { return cached(device, bytes); }});
+  rows.push_back({.name = "allocator/first_use/64MiB", .prepare = [](const Device& device) { return first_use(device, 64 * kKiB * kKiB); }});
   for (const int inputs : {7, 11, 15})
     rows.push_back({.name = fmt::format("allocator/places_of_pages/{}", inputs),
                     .bytes = kStated,

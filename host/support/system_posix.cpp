@@ -285,6 +285,10 @@ void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
   char* memory = static_cast<char*>(raw) + before;
   if (before > 0) ::munmap(raw, before);
   ::munmap(memory + bytes, kHugePage - before);
+#ifdef MADV_HUGEPAGE
+  // One fault of a large page in place of 512; a system without them says no.
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return memory;
 }
 
