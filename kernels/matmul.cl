@@ -118,8 +118,10 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 
 #if defined(CLUTCH_HAS_STREAMING) && WIDTH > 4 && !defined(CLUTCH_GROUPED)
 #define CLUTCH_PREFETCH_LINE(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define CLUTCH_PREFETCH_TO_WRITE(p) __builtin_prefetch((const void*)(size_t)(p), 1, 3)
 #else
 #define CLUTCH_PREFETCH_LINE(p)
+#define CLUTCH_PREFETCH_TO_WRITE(p)
 #endif
 
 #include "matmul/results.clh"

@@ -44,18 +44,23 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
   if (complex || is_packed) return t;
+  auto parts = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by; };
+  auto padded = [&](std::int64_t size, std::int64_t by) { return parts(size, by) * by; };
   if (dot) {
-    // For few rows, wide tiles of few rows, so that whole cache lines of b are read; for many rows, words are made once for all tiles.
-    if (m <= 2 || (m <= 16 && n >= 128 * lanes)) t.rows = std::min<std::int64_t>(m, 3), t.vectors = 8;
-    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2)
-      t.place = MatmulPlace::inside, t.block = t.vectors == 8 ? 32 : 64;
+    // For one or two rows, wide tiles, so that whole cache lines of b are read; for many rows, words are made once for all tiles.
+    if (m <= 2)
+      t.vectors = 8;
+    else if (m <= 16)
+      t.rows = parts(m, parts(m, 6));
+    else if (t.rows == 6 && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes))
+      t.rows = 8, t.vectors = 3;
+    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2) t.place = MatmulPlace::inside, t.block = m <= 16 ? 32 : 64;
     return t;
   }
   if (unit_rows && !unit_columns && m <= kMatmulAcrossRows && lanes > 1) {
     t.place = MatmulPlace::across, t.vectors = 1, t.block = k;
     return t;
   }
-  auto padded = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by * by; };
   // For few rows of a, b is read once: wide pieces of its rows in sequence, as wide as leaves every core work.
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
