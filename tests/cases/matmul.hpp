@@ -213,7 +213,7 @@ struct MatmulCase {
     all.push_back(problem("matmul_dot_rows", DType::i8, DType::i8, {.m = 7, .n = 70, .k = 37, .batch = 2, .a_transposed = true, .alpha = 2, .beta = 3},
                           seed + 8, DType::i32));
     all.push_back(problem("matmul_dot_rows", DType::u8, DType::i8, {.m = 9, .n = 150, .k = 1100, .epilogue = true}, seed + 9, DType::f32));
-    all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 200, .n = 70, .k = 37, .batch = 2}, seed + 10, DType::i32));
+    all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 300, .n = 70, .k = 37, .batch = 2}, seed + 10, DType::i32));
     all.push_back(
         problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_transposed = true, .packed = true}, seed + 4, DType::f32));
     all.push_back(
