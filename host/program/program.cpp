@@ -99,9 +99,10 @@ ClProgram build_source(Runtime& runtime, const ProgramRequest& request, std::str
   check_cl(status, request.entry, "clCreateProgramWithSource");
   status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
   std::string log = build_log(program.get(), device);
+  // Short memory says nothing of the program: who tries whether a device builds it must not take that for an answer.
   if (status != CL_SUCCESS)
     throw Error(
-        ErrorCode::build_failure, request.entry,
+        status == CL_OUT_OF_HOST_MEMORY ? ErrorCode::out_of_memory : ErrorCode::build_failure, request.entry,
         fmt::format("{} of {} does not build on device {} ({}): {}\noptions: {}\ndefines: {}\n{}", request.entry, request.file, runtime.device().index,
                     runtime.device().facts.name, cl_error_name(status), options, request.defines.to_string(), log.empty() ? "(the driver gave no log)" : log),
         status);

@@ -43,14 +43,14 @@ std::string to_text(const std::array<std::int64_t, fault::kObjectKinds>& all) {
 /// Runs under whatever fault is armed. Any exception that is no Error is a finding.
 struct Outcome {
   bool threw = false;
-  std::string wrong;
+  std::string wrong, error;
 };
 Outcome attempt(const std::function<std::string()>& run) {
   Outcome o;
   try {
     o.wrong = run();
-  } catch (const Error&) {
-    o.threw = true;
+  } catch (const Error& e) {
+    o.threw = true, o.error = e.what();
   } catch (const std::exception& e) {
     o.wrong = fmt::format("an exception that is no clutch::Error: {}", e.what());
   }
@@ -112,7 +112,7 @@ class FaultWalk : public ::testing::TestWithParam<std::string> {
         default_stream(fresh->device()).reset();
         return s.run(fresh->device());
       });
-      EXPECT_TRUE(next.wrong.empty() && !next.threw) << "the next call fails: " << next.wrong << label(s, k, code, what);
+      EXPECT_TRUE(next.wrong.empty() && !next.threw) << "the next call fails: " << next.wrong << next.error << label(s, k, code, what);
       if (fresh && fresh->record().runtime) {
         EXPECT_EQ(fresh->record().runtime->pool().live_blocks(), 0u) << "tensors leaked" << label(s, k, code, what);
       }
@@ -154,7 +154,7 @@ class FaultWalk : public ::testing::TestWithParam<std::string> {
         default_stream(device).reset();
         ASSERT_EQ(fresh.record().runtime->pool().live_blocks(), 0u) << "tensors leaked" << label(s, k, code, what);
         Outcome next = attempt([&] { return s.run(device); });
-        ASSERT_TRUE(next.wrong.empty() && !next.threw) << "the next call fails: " << next.wrong << label(s, k, code, what);
+        ASSERT_TRUE(next.wrong.empty() && !next.threw) << "the next call fails: " << next.wrong << next.error << label(s, k, code, what);
         ++faults_;
         if (faulty.threw) ++errors_;
       }
