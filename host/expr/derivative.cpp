@@ -154,6 +154,11 @@ const ExprFunction& identity(DType dtype) {
   return all->at(dtype);
 }
 
+ExprFunction conversion(DType from, DType to) {
+  const Expr x = cast(expr_input(0, from), to);
+  return ExprFunction(std::span(&from, 1), std::span(&x, 1));
+}
+
 namespace {
 
 std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams* params) {

@@ -173,6 +173,8 @@ std::vector<Expr> expressions_of(const ExprBody& body, const ExprRewrite& rewrit
 
 /// x -> x for a traced dtype; made once.
 const ExprFunction& identity(DType dtype);
+/// x -> cast(x, to) for a traced dtype.
+ExprFunction conversion(DType from, DType to);
 /// The function's outputs as expressions of `inputs`, which are cast if necessary.
 std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs);
 /// outer(inner(...)): outer's inputs are inner's outputs, cast if necessary.

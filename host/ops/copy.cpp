@@ -131,8 +131,8 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& to, const Tensor& from, 
   if (source == target && (narrow || kind(target) == DTypeKind::boolean)) return nullptr;
   const DType traced = compute_dtype(source, "copy_");
   if (narrow && is_wide(traced)) return nullptr;
-  const Expr x = expr_input(0, traced), y = compute_dtype(target, "copy_") == target && target == traced ? x : clutch::cast(x, target);
-  return pointwise_meaning(ExprFunction(std::span(&traced, 1), std::span(&y, 1)), {}, 1, 1, to.sizes());
+  const bool as_it_is = compute_dtype(target, "copy_") == target && target == traced;
+  return pointwise_meaning(as_it_is ? identity(traced) : conversion(traced, target), {}, 1, 1, to.sizes());
 }
 
 /// Makes the dimension along which the output is adjacent the innermost one, and that of the source the next; false, with another order, if there are none.

@@ -49,7 +49,7 @@ PUBLIC = ["attention", "linalg", "nn", "optim", "sparse"]  # namespaces that ops
 WORD = re.compile(r"[A-Za-z_]\w*")
 # Names that begin in column 0, as code in namespaces does.
 FUNCTION = r"^(?:CLUTCH_API |CLUTCH_SHARED_FN )?[A-Za-z][^()=;\n]*?[ &*]([A-Za-z_]\w*)\("
-TYPE = r"^(?:enum class|enum|struct|class CLUTCH_API|class|concept|typedef struct|using) ([A-Za-z_]\w*)\b(?!::)"
+TYPE = r"^(?:enum class|enum|struct|class CLUTCH_API|class|concept|typedef struct|using) ([A-Za-z_]\w*)\b(?!::|;)"
 CONSTANT = r"^(?:inline )?constexpr [^()\n]*?\b([A-Za-z_]\w*)(?: = |\{)"
 
 
