@@ -57,8 +57,12 @@ DType matmul_compute(const MatmulProblem& problem);
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item, so that their sums stay in a core's caches.
 inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
+/// Least number of small matrices that are multiplied one in each lane.
+inline constexpr std::int64_t kMatmulLanesBatch = 64;
+/// Most columns of products of bytes that are computed as rows of the transposed product.
+inline constexpr std::int64_t kMatmulFewByteColumns = 16;
 /// Most rows of a, one tile, of products that read b across.
-inline constexpr std::int64_t kMatmulAcrossRows = 2;
+inline constexpr std::int64_t kMatmulAcrossRows = 4;
 /// Most vectors of a block that items pack into private memory.
 inline constexpr std::int64_t kMatmulBlockVectors = 1024;
 /// Most numbers of a matrix in one lane.

@@ -274,6 +274,38 @@ TEST(Matmul, BatchesOfSmallMatrices) {
   }
 }
 
+/// Products with few columns, which may be computed as rows of the transposed product, have the bits of the kernel that is forced and computes them as they
+/// lie.
+TEST(Matmul, FewColumnsHaveTheBitsOfOthers) {
+  CLUTCH_EACH_DEVICE(device) {
+    const std::string forced(own_entry(device));
+    auto placed = [](Expr x, Expr y) { return select(position(-1) > position(-2), x, x * 2 + y); };
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8})
+      for (const std::int64_t n : {1, 2, 3, 4, 5, 16, 17})
+        for (const std::int64_t batch : {1, 3})
+          for (const bool by_columns : {false, true}) {
+            constexpr std::int64_t kM = 37, kK = 35;
+            SCOPED_TRACE(fmt::format("{} n {} batch {} {}", name(dtype), n, batch, by_columns ? "by columns" : "by rows"));
+            const bool bytes = dtype == DType::i8 || dtype == DType::u8, by_day = n == 1 || n == (bytes ? 16 : 3);
+            if (level() == "smoke" && (!by_day || dtype == DType::f16 || dtype == DType::u8 || by_columns == bytes)) continue;
+            auto make = [&](const Dims& sizes, std::uint64_t seed) {
+              return (bytes ? whole_numbers(sizes, device, seed) : randn(sizes, {.device = device, .seed = seed})).to(dtype);
+            };
+            const Tensor a = by_columns ? make({batch, kK, kM}, 1).mT() : make({batch, kM, kK}, 1), b = make({batch, kK, n}, 2);
+            const linalg::MatmulOptions own{.alpha = 2, .beta = 3}, other{.alpha = 2, .beta = 3, .implementation = forced};
+            const DType result = linalg::product_dtype(dtype, dtype);
+            // Columns with gaps.
+            const Tensor before = whole_numbers({batch, kM, 2 * n}, device, 3).to(result), x = before.clone(), y = before.clone();
+            linalg::matmul_out(x.slice(2, 0, 2 * n, 2), a, b, own);
+            linalg::matmul_out(y.slice(2, 0, 2 * n, 2), a, b, other);
+            EXPECT_EQ(x.to_bytes(), y.to_bytes());
+            if (batch > 1 || (level() == "smoke" && dtype != DType::f32)) continue;
+            const Tensor u = a.select(0, 0), v = b.select(0, 0), more = whole_numbers({1, n}, device, 4).to(result);
+            EXPECT_EQ(matmul(u, v, placed, {more}).to_bytes(), matmul(u, v, placed, {more}, {.implementation = forced}).to_bytes());
+          }
+  }
+}
+
 TEST(Matmul, WithinTheBoundOfDouble) {
   CLUTCH_EACH_DEVICE(device) {
     constexpr std::int64_t kM = 37, kN = 70, kK = 1000;

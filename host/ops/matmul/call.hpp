@@ -110,6 +110,8 @@ void pack_panels(Encoder& encoder, const BuiltPlan& plan, const Panels& shape, c
 
 /// The plan's kernel with its printed epilogue.
 const BuiltPlan& matmul_plan(const MatmulCall& call, const MatmulProblem& problem);
+/// Makes the call one of the transposed product: out^T = b^T a^T, with `a` for b^T and `b` for a^T, or what stands for them.
+void swap_sides(MatmulCall& call, const Tensor& a, const linalg::MatrixOperand& b);
 /// Enqueues a product into an existing output, whose complex columns are adjacent.
 void run_matmul(MatmulCall call, const Stream& stream);
 

@@ -130,7 +130,8 @@ struct LaunchedProduct : ProductMeaning {
 
 /// True if the launch can be made again with another function. Captured tensors stand behind all others, where the operands of a product have no other place.
 bool has_meaning(const Product& x) {
-  return !x.sparse && !x.complex && x.positions.empty() && !x.p.wide && x.c.options.beta == 0 && (x.c.f->empty() || x.c.f->body()->buffers.empty());
+  return !x.sparse && !x.c.transposed && !x.complex && x.positions.empty() && !x.p.wide && x.c.options.beta == 0 &&
+         (x.c.f->empty() || x.c.f->body()->buffers.empty());
 }
 
 /// Makes the launch of a meaning with another result, function and inputs.

@@ -58,7 +58,7 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
     return t;
   }
   if (unit_rows && !unit_columns && m <= kMatmulAcrossRows && lanes > 1) {
-    t.place = MatmulPlace::across, t.vectors = 1, t.block = k;
+    t.place = MatmulPlace::across, t.rows = m, t.vectors = 1, t.block = k;
     return t;
   }
   // For few rows of a, b is read once: wide pieces of its rows in sequence, as wide as leaves every core work.
@@ -318,7 +318,7 @@ bool Product::fits_lanes() const {
 bool Product::gains_by_lanes() const { return is_narrow_batch() && fits_matmul_lanes(traits, p).empty(); }
 bool Product::is_narrow_batch() const {
   const bool whole = operands[2].column == 1 && n % lanes() == 0 && rows > 2;
-  return panels && !sparse && c.options.implementation.empty() && batch >= 64 && !whole;
+  return panels && !sparse && c.options.implementation.empty() && batch >= kMatmulLanesBatch && !whole;
 }
 
 /// True if such a batch of f16, bf16 or bytes is faster as a batch of f32. Sums of bytes in matrices of this size are exact in f32.
@@ -393,9 +393,36 @@ void run_as_f32(const MatmulCall& c, const Stream& stream) {
 
 }  // namespace
 
+void swap_sides(MatmulCall& c, const Tensor& a, const linalg::MatrixOperand& b) {
+  c.a = a, c.b = &b, c.out = c.out.mT(), c.transposed = true;
+  for (Tensor& t : c.inputs) t = t.expand(c.sizes).mT();
+  std::swap(c.sizes[c.sizes.rank() - 1], c.sizes[c.sizes.rank() - 2]);
+}
+
+namespace {
+
+/// True if the columns are so few that a core would compute with few lanes of its vectors, and the rows of a, as columns of the transposed product, fill them.
+bool gains_by_columns(const MatmulCall& c) {
+  const std::int64_t m = c.sizes[c.sizes.rank() - 2], n = c.sizes[c.sizes.rank() - 1], k = c.a.sizes()[c.a.rank() - 1], batch = numel(c.sizes) / (m * n);
+  if (c.transposed || c.sparse || !c.b->tensor() || !c.options.implementation.empty() || c.tiling || is_complex(c.a.dtype())) return false;
+  // Batches that share one b are rows of one matrix, and small matrices have a lane each.
+  const bool is_shared = batch > 1 && c.b->tensor()->numel() == n * k,
+             is_small = batch >= kMatmulLanesBatch && std::max({m * k, k * n, m * n}) <= kMatmulLaneNumbers;
+  const std::int64_t most = is_byte(c.a.dtype()) ? kMatmulFewByteColumns : kMatmulAcrossRows;
+  return n <= most && m > n && !is_shared && !is_small && row_tuning(c.runtime->traits()).local == 1;
+}
+
+}  // namespace
+
 void run_matmul(MatmulCall c, const Stream& stream) {
   check_matmul_implementation(c.sparse != nullptr, c.options.implementation);
   if (c.out.numel() == 0) return;
+  if (gains_by_columns(c)) {
+    const Tensor a = c.b->tensor()->mT(), rows = c.a.mT();
+    const linalg::MatrixOperand b(rows);
+    swap_sides(c, a, b);
+    return run_matmul(std::move(c), stream);
+  }
   Product product(std::move(c), stream);
   if (!product.note_function()) return run_by_product(product.c, product.inputs, stream);
   product.choose_entry();

@@ -32,13 +32,10 @@ void check_apart(const MatmulCall& c, const SemiStructured& w) {
 /// Runs a checked call with an existing output. w is the left operand, or, if `transposed`, the right one.
 void run(MatmulCall c, const SemiStructured& w, bool transposed, const Stream& stream) {
   c.sparse = w.state();
-  c.transposed = transposed;
   if (!transposed) return detail::run_matmul(c, stream);
   const Tensor b = c.a.mT();
   const MatrixOperand operand(b);
-  c.a = stand_in(w), c.b = &operand, c.out = c.out.mT();
-  for (Tensor& t : c.inputs) t = t.expand(c.sizes).mT();
-  std::swap(c.sizes[c.sizes.rank() - 1], c.sizes[c.sizes.rank() - 2]);
+  detail::swap_sides(c, stand_in(w), operand);
   detail::run_matmul(c, stream);
 }
 
