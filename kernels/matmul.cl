@@ -18,7 +18,7 @@
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), CLUTCH_IS_INTEGER, CLUTCH_COMPLEX, CLUTCH_DOT,
 // expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
 //   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
-//     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most);
+//     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most), CLUTCH_B_BYTES, CLUTCH_OUT_BYTES (of an element as it lies; of a complex one a part);
 //   for matmul_matrix and matmul_sparse_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N,
 //   CLUTCH_A_RAW, CLUTCH_B_RAW,
 //     CLUTCH_A_ALONG_K, CLUTCH_B_ALONG_K, CLUTCH_A_UNSIGNED, CLUTCH_B_UNSIGNED, CLUTCH_NARROW, of f8 CLUTCH_A_E5M2, CLUTCH_B_E5M2; the latter

@@ -789,6 +789,8 @@ std::shared_ptr<const Meaning> rows_meaning(std::shared_ptr<const RowsMeaning> r
   return meaning;
 }
 
+namespace {
+
 RowFunction parse_rows(std::string_view text) {
   const std::string_view whole = text;
   auto failure = [&](std::string_view why) {
@@ -849,6 +851,8 @@ RowFunction parse_rows(std::string_view text) {
   }
   return function_of(rows, dtypes, false);
 }
+
+}  // namespace
 
 Runtime& check_rowwise(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const RowwiseOptions& options) {
   return *validate(outputs, f, inputs, options).runtime;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -266,9 +267,11 @@ ProgramState ProgramRun::state() const {
     auto [found, fresh] = known.try_emplace(tensor.storage().get(), storages.size());
     if (fresh) {
       storages.emplace_back(tensor);
-      state.memory.emplace_back();
+      state.memory.push_back({.what = {}, .dtype = tensor.dtype(), .bytes = {}});
     }
-    std::string& what = state.memory[found->second].what;
+    ProgramState::Memory& memory = state.memory[found->second];
+    if (memory.dtype != tensor.dtype()) memory.dtype = DType::u8;
+    std::string& what = memory.what;
     what += fmt::format("{}%{}, {} {} of strides {} at byte {}", what.empty() ? "" : ", ", number, name(tensor.dtype()), to_string(tensor.sizes()),
                         to_string(tensor.strides()), tensor.byte_offset());
   }
@@ -278,24 +281,53 @@ ProgramState ProgramRun::state() const {
   return state;
 }
 
+namespace {
+
+/// Changes each NaN to one of the same bits. Memory is whole elements, in which all tensors begin.
+std::vector<std::uint8_t> with_equal_nans(const ProgramState::Memory& memory) {
+  std::vector<std::uint8_t> bytes = memory.bytes;
+  auto each = [&](auto bits, int mantissa) {
+    using Bits = decltype(bits);
+    const auto sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1)), infinity = static_cast<Bits>(static_cast<Bits>(sign - 1) >> mantissa << mantissa);
+    for (std::size_t at = 0; at + sizeof bits <= bytes.size(); at += sizeof bits) {
+      std::memcpy(&bits, bytes.data() + at, sizeof bits);
+      if (static_cast<Bits>(bits & ~sign) <= infinity) continue;
+      bits = static_cast<Bits>(~Bits{0});
+      std::memcpy(bytes.data() + at, &bits, sizeof bits);
+    }
+  };
+  switch (memory.dtype) {
+    case DType::f16: each(std::uint16_t{}, 10); break;
+    case DType::bf16: each(std::uint16_t{}, 7); break;
+    case DType::f32:
+    case DType::c64: each(std::uint32_t{}, 23); break;
+    case DType::f64:
+    case DType::c128: each(std::uint64_t{}, 52); break;
+    default: break;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::string difference(const ProgramState& got, const ProgramState& want) {
   if (got.memory.size() != want.memory.size()) return fmt::format("{} storages instead of {}", got.memory.size(), want.memory.size());
   for (std::size_t m = 0; m < got.memory.size(); ++m) {
-    const auto& [what, bytes] = got.memory[m];
-    const ProgramState::Memory& wanted = want.memory[m];
-    if (what != wanted.what) return fmt::format("{} instead of {}", what, wanted.what);
-    if (bytes.size() != wanted.bytes.size()) return fmt::format("memory of {}: {} bytes instead of {}", what, bytes.size(), wanted.bytes.size());
-    auto [g, w] = std::mismatch(bytes.begin(), bytes.end(), wanted.bytes.begin());
+    const std::string& what = got.memory[m].what;
+    if (what != want.memory[m].what) return fmt::format("{} instead of {}", what, want.memory[m].what);
+    const std::vector<std::uint8_t> bytes = with_equal_nans(got.memory[m]), wanted = with_equal_nans(want.memory[m]);
+    if (bytes.size() != wanted.size()) return fmt::format("memory of {}: {} bytes instead of {}", what, bytes.size(), wanted.size());
+    auto [g, w] = std::mismatch(bytes.begin(), bytes.end(), wanted.begin());
     if (g == bytes.end()) continue;
     auto at = static_cast<std::size_t>(g - bytes.begin());
     std::size_t count = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) count += bytes[i] != wanted.bytes[i];
+    for (std::size_t i = 0; i < bytes.size(); ++i) count += bytes[i] != wanted[i];
     std::size_t from = at / 8 * 8, to = std::min(from + 8, bytes.size());
     auto hex = [&](const std::vector<std::uint8_t>& b) {
       return fmt::format("{:02x}", fmt::join(b.begin() + static_cast<std::ptrdiff_t>(from), b.begin() + static_cast<std::ptrdiff_t>(to), " "));
     };
     return fmt::format("memory of {}: byte {} of {} is the first of {} that differ; bytes from {}: {} instead of {}", what, at, bytes.size(), count, from,
-                       hex(bytes), hex(wanted.bytes));
+                       hex(bytes), hex(wanted));
   }
   for (std::size_t i = 0; i < got.generators.size(); ++i)
     if (!(got.generators[i] == want.generators[i]))

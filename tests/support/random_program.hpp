@@ -51,6 +51,7 @@ bool program_op_views(std::string_view op);
 struct ProgramState {
   struct Memory {
     std::string what;  ///< "%3, a bf16 (2, 3) of strides (3, 1) at byte 8, %5, ..."
+    DType dtype;       ///< of all tensors in it; u8 if they have several
     std::vector<std::uint8_t> bytes;
     friend bool operator==(const Memory&, const Memory&) = default;
   };
@@ -58,7 +59,7 @@ struct ProgramState {
   std::vector<GeneratorState> generators;
   friend bool operator==(const ProgramState&, const ProgramState&) = default;
 };
-/// What differs first, bit for bit; empty if nothing does.
+/// What differs first, bit for bit but for signs and payloads of NaNs, which no contract keeps; empty if nothing does.
 std::string difference(const ProgramState& got, const ProgramState& want);
 
 /// Runs a program's calls on two streams of a device. What a call makes has the bits of a run before, as its inputs and generators do.
