@@ -307,7 +307,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     if (p.out_quads)
       d.set_text("OUT_NAME", name(p.output))
           .set_type("OUT_TYPE", p.output == DType::f64 ? DType::f64 : DType::f32)
-          .set("CLUTCH_OUT_BYTES", bits(p.output) / (is_complex(p.output) ? 16 : 8));
+          .set("CLUTCH_OUT_BYTES", bits(p.output) / (8 << static_cast<int>(is_complex(p.output))));
     // With more registers a compute unit would hold half as many groups: of the largest tile one alone, whose items all wait at the same barriers. Addresses of
     // the smallest, of which a unit seldom has as many as it holds, do not all fit into 64.
     if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : p.tile == kMatmulTiles.back().size ? 72 : 64;
@@ -344,7 +344,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     return plan;
   }
   d.set("CLUTCH_B_AT", static_cast<int>(p.place)).set("CLUTCH_ROWS", p.rows);
-  d.set("CLUTCH_B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8).set("CLUTCH_OUT_BYTES", bits(p.output) / (is_complex(p.output) ? 16 : 8));
+  d.set("CLUTCH_B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8).set("CLUTCH_OUT_BYTES", bits(p.output) / (8 << static_cast<int>(is_complex(p.output))));
   d.set("CLUTCH_BLOCK_VECTORS", kMatmulBlockVectors).set("CLUTCH_ACCUMULATOR_TILES", kMatmulAccumulatorTiles);
   if (plan.tuning.local > 1) d.set("CLUTCH_GROUPED", 1);
   return plan;
