@@ -424,7 +424,8 @@ std::int64_t CallDraw::size() { return one_in(5) ? 1 : pick(sizes_); }
 Dims CallDraw::sizes(int least_rank, int most_rank) {
   for (;;) {
     Dims dims;
-    for (auto rank = static_cast<std::uint64_t>(least_rank) + below(static_cast<std::uint64_t>(most_rank - least_rank + 1)); rank > 0; --rank)
+    for (auto rank = static_cast<std::uint64_t>(least_rank) + below(static_cast<std::uint64_t>(most_rank) - static_cast<std::uint64_t>(least_rank) + 1);
+         rank > 0; --rank)
       dims.push_back(size());
     if (numel(dims) <= 20000) return dims;
   }
