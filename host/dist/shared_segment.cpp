@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/shared_segment.hpp"
 #include "support/shared_file.hpp"
+#include "support/system.hpp"
 
 #include <fmt/format.h>
 #include <clutch/error.hpp>
@@ -57,7 +58,7 @@ std::shared_ptr<SharedSegment> SharedSegment::make(std::size_t bytes) {
     ::close(file);
     throw Error(ErrorCode::out_of_memory, "dist", fmt::format("no shared memory of {} bytes: {}", bytes, std::strerror(status)));
   }
-  ::madvise(at, bytes, MADV_HUGEPAGE);
+  clutch::detail::want_large_pages(at, bytes);
   const SegmentName name{.host = this_host(), .process = ::getpid(), .file = file, .bytes = static_cast<std::int64_t>(bytes)};
   std::shared_ptr<SharedSegment> segment(new SharedSegment({static_cast<std::byte*>(at), bytes}, name, file));
   Registry& registry = Registry::instance();
@@ -83,7 +84,7 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
   void* at = ::fstat(file, &facts) == 0 && facts.st_size == name.bytes ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   ::close(file);
   if (at == MAP_FAILED) return nullptr;
-  ::madvise(at, bytes, MADV_HUGEPAGE);
+  clutch::detail::want_large_pages(at, bytes);
   return std::shared_ptr<SharedSegment>(new SharedSegment({static_cast<std::byte*>(at), bytes}, name, -1));
 }
 

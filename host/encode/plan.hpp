@@ -121,12 +121,11 @@ void check_implementation(std::string_view forced, std::string_view op, const Li
     for (const auto& row : list) known = known || row.name == forced;
   };
   (look(lists), ...);
-  if (is_plugin_implementation(op, forced)) {
-    if (!known) return;
+  const bool is_plugins = is_plugin_implementation(op, forced);
+  if (known && is_plugins)
     throw Error(ErrorCode::invalid_argument, op,
                 fmt::format("a plugin's implementation must have a name that none of the library's own has, got one named {}", forced));
-  }
-  if (known) return;
+  if (known || is_plugins) return;
   auto add = [&](const auto& list) {
     for (const auto& row : list) names += fmt::format("\n  {}", row.name);
   };

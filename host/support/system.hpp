@@ -132,6 +132,8 @@ enum class MapFor {
 /// `why_not`, if that fails.
 void* map_memory(std::size_t bytes, MapFor what, std::string& why_not);
 void unmap_memory(void* memory, std::size_t bytes) noexcept;
+/// Asks for large pages, one fault of which takes the place of 512; a system without them leaves the memory as it is.
+void want_large_pages(void* memory, std::size_t bytes) noexcept;
 /// Gives the memory of whole pages back until they are touched again, with undefined contents. False if the system refuses.
 bool give_back_pages(void* memory, std::size_t bytes) noexcept;
 /// Makes access to whole pages end the process, or allows it again. False if the system refuses.

@@ -285,14 +285,16 @@ void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
   char* memory = static_cast<char*>(raw) + before;
   if (before > 0) ::munmap(raw, before);
   ::munmap(memory + bytes, kHugePage - before);
-#ifdef MADV_HUGEPAGE
-  // One fault of a large page in place of 512; a system without them says no.
-  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
+  want_large_pages(memory, bytes);
   return memory;
 }
 
 void unmap_memory(void* memory, std::size_t bytes) noexcept { ::munmap(memory, bytes); }
+void want_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef MADV_HUGEPAGE
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+}
 bool give_back_pages(void* memory, std::size_t bytes) noexcept { return ::madvise(memory, bytes, MADV_DONTNEED) == 0; }
 bool protect_pages(void* memory, std::size_t bytes, bool accessible) noexcept {
   return ::mprotect(memory, bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;

@@ -222,6 +222,7 @@ void* map_memory(std::size_t bytes, MapFor what, std::string& why_not) {
 }
 
 void unmap_memory(void* memory, std::size_t) noexcept { ::VirtualFree(memory, 0, MEM_RELEASE); }
+void want_large_pages(void*, std::size_t) noexcept {}
 bool give_back_pages(void* memory, std::size_t bytes) noexcept { return ::VirtualAlloc(memory, bytes, MEM_RESET, PAGE_READWRITE) != nullptr; }
 bool protect_pages(void* memory, std::size_t bytes, bool accessible) noexcept {
   DWORD former = 0;

@@ -315,6 +315,7 @@ std::string difference(const ProgramState& got, const ProgramState& want) {
   for (std::size_t m = 0; m < got.memory.size(); ++m) {
     const std::string& what = got.memory[m].what;
     if (what != want.memory[m].what) return fmt::format("{} instead of {}", what, want.memory[m].what);
+    if (got.memory[m].bytes == want.memory[m].bytes) continue;
     const std::vector<std::uint8_t> bytes = with_equal_nans(got.memory[m]), wanted = with_equal_nans(want.memory[m]);
     if (bytes.size() != wanted.size()) return fmt::format("memory of {}: {} bytes instead of {}", what, bytes.size(), wanted.size());
     auto [g, w] = std::mismatch(bytes.begin(), bytes.end(), wanted.begin());

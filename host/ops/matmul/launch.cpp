@@ -12,7 +12,6 @@ namespace clutch { inline namespace v0 { namespace detail {
 namespace {
 
 std::uint64_t u(std::int64_t v) { return static_cast<std::uint64_t>(v); }
-std::int64_t parts_of(std::int64_t size, std::int64_t part) { return static_cast<std::int64_t>(matmul_parts(u(size), u(part))); }
 
 /// Largest tile of which every compute unit gets one, that fits into local memory and has at most half as many results more to compute as the smallest has;
 /// else the smallest.

@@ -22,6 +22,11 @@ struct Strided {
   }
 };
 
+/// Parts into which a size is cut, the last one of which may be smaller.
+inline std::int64_t parts_of(std::int64_t size, std::int64_t part) {
+  return static_cast<std::int64_t>(matmul_parts(static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(part)));
+}
+
 /// A call with its operands and its kernel.
 struct Product {
   MatmulCall c;

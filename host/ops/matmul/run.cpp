@@ -44,17 +44,16 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
   if (complex || is_packed) return t;
-  auto parts = [](std::int64_t size, std::int64_t by) { return (size + by - 1) / by; };
-  auto padded = [&](std::int64_t size, std::int64_t by) { return parts(size, by) * by; };
+  auto padded = [](std::int64_t size, std::int64_t by) { return parts_of(size, by) * by; };
   if (dot) {
     // For one or two rows, wide tiles, so that whole cache lines of b are read; for many rows, words are made once for all tiles.
     if (m <= 2)
       t.vectors = 8;
     else if (m <= 16)
-      t.rows = parts(m, parts(m, 6));
+      t.rows = parts_of(m, parts_of(m, 6));
     else if (t.rows == 6 && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes))
       t.rows = 8, t.vectors = 3;
-    if (const std::int64_t tiles = (m + t.rows - 1) / t.rows; tiles <= kMatmulAccumulatorTiles / 2) t.place = MatmulPlace::inside, t.block = m <= 16 ? 32 : 64;
+    if (const std::int64_t tiles = parts_of(m, t.rows); tiles <= kMatmulAccumulatorTiles / 2) t.place = MatmulPlace::inside, t.block = m <= 16 ? 32 : 64;
     return t;
   }
   if (unit_rows && !unit_columns && m <= kMatmulAcrossRows && lanes > 1) {
@@ -66,11 +65,11 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
       if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
   // For narrow matrices, tiles with as many vectors as the matrix.
-  if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = (n + lanes - 1) / lanes;
+  if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = parts_of(n, lanes);
   // 8 x 3 tiles if they pad the result less.
   const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
   if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
-  const std::int64_t tiles = (m + t.rows - 1) / t.rows;
+  const std::int64_t tiles = parts_of(m, t.rows);
   if (unit_columns && n % (t.vectors * lanes) == 0 && (tiles <= (converted ? 2 : kMatmulAccumulatorTiles / 2) || (!converted && k * n <= 1 << 18))) {
     t.place = MatmulPlace::direct, t.block = tiles == 1 ? 64 : 128;
   } else if (tiles <= kMatmulAccumulatorTiles / 2) {
@@ -89,7 +88,7 @@ Tiling sparse_tiling_of(std::int64_t m, std::int64_t n, std::int64_t lanes) {
     t.rows = 6, t.vectors = 4, t.block = 128, t.tiles = kMatmulAccumulatorTiles;
   else
     t.rows = 16, t.vectors = 1, t.block = 256;
-  t.place = (m + t.rows - 1) / t.rows <= kMatmulAccumulatorTiles ? MatmulPlace::inside : MatmulPlace::packed;
+  t.place = parts_of(m, t.rows) <= kMatmulAccumulatorTiles ? MatmulPlace::inside : MatmulPlace::packed;
   return t;
 }
 
