@@ -193,7 +193,7 @@ __kernel void cumsum_groups(CUMSUM_PARAMS) {
     const int there = task < tasks;
     const ulong line = stage == CUMSUM_WHOLE ? task : (ulong)((IDX)task / (IDX)blocks), first_block = stage == CUMSUM_WHOLE ? 0 : task - line * blocks;
     IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
-    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, offset);
+    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, 0, offset);
     A before = there && stage == CUMSUM_RESULTS ? carry_of[task] : (A)0;
     for (ulong turn = 0; turn < turns; ++turn) {
       const ulong begin = (first_block + turn) * CUMSUM_BLOCK;
@@ -332,7 +332,7 @@ __kernel void cumsum_column_groups(CUMSUM_PARAMS) {
     const ulong outer = (ulong)((IDX)number / (IDX)panels), column = (number - outer * panels) * width + c, line = outer * columns + column;
     const int there = column < columns;
     IDX offset[CLUTCH_OPERANDS] = {(IDX)out_first, (IDX)x_first};
-    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, offset);
+    if (there) add_offsets_unrolled((IDX)line, rank, size, stride, 0, offset);
     A before = there && stage == CUMSUM_RESULTS ? carry_of[cumsum_carry(line, blocks, first)] : (A)0;
     for (ulong block = first; block < last; ++block) {
       const int count = (int)min(m - block * CUMSUM_BLOCK, (ulong)CUMSUM_BLOCK);

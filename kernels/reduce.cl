@@ -3,13 +3,13 @@
 // The elements of a result are taken in row-major order and combine in the order of common/reduce_order.clh; another launch reduces the results of blocks. So
 // bits depend neither on the device nor on the layout.
 // Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block, or, if CLUTCH_FINAL, a row of
-// one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. reduce_column_groups: a group takes a block of
-// neighbouring columns; local memory of all their partials. reduce_buffered: the item's buffer holds a block, or one and a panel (REDUCE_MOST_ACROSS).
-// Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype
-// (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
-// expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS, 0 or 1;
-// reduce_columns: CLUTCH_SEVERAL, 0 or 1; reduce_rows: CLUTCH_SHORT, 0 or 1.
-// Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
+// one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. reduce_column_groups: a group takes blocks of
+// neighbouring results; local memory of 2 REDUCE_GROUP_ITEMS accumulators. reduce_buffered: the item's buffer holds a block, or one and a panel
+// (REDUCE_MOST_ACROSS). Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype (f32, f64, i64, i32, bool),
+// and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL,
+// CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS, 0 or 1; reduce_columns, reduce_groups, reduce_column_groups: CLUTCH_SEVERAL, 0 or 1;
+// reduce_rows: CLUTCH_SHORT, 0 or 1. Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept
+// dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
@@ -26,15 +26,27 @@
 #define CLUTCH_NAMED(name) name
 #define CLUTCH_ROW_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
 #define CLUTCH_ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
-#if defined(CLUTCH_ENTRY_reduce_rows) || defined(CLUTCH_ENTRY_reduce_groups)
+#if (defined(CLUTCH_ENTRY_reduce_groups) || defined(CLUTCH_ENTRY_reduce_column_groups)) && CLUTCH_SEVERAL
+// The place of element j is divided into places along each reduced dimension.
+#undef CLUTCH_ROW_PARAMS
+#undef CLUTCH_ROW_NAMES
+#define CLUTCH_ROW_PARAMS , int reduced_rank, const IDX *reduced_size, IDX(*reduced)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define CLUTCH_ROW_NAMES , reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
+#define CLUTCH_PLACE_VALUE                                                         \
+  IDX here[CLUTCH_OPERANDS];                                                       \
+  _Pragma("unroll") for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k]; \
+  add_offsets_unrolled(j, reduced_rank, reduced_size, reduced, 1, here);
+#define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k])
+#define CLUTCH_POSITION_VALUE(k) ((VL)(long)here[k])
+#elif defined(CLUTCH_ENTRY_reduce_rows) || defined(CLUTCH_ENTRY_reduce_groups)
 #define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
 #define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
 #define CLUTCH_POSITION_VALUE CLUTCH_POSITION_ROW
 #define CLUTCH_KEEP_VALUE
 #define CLUTCH_FETCH_VALUE
 #define CLUTCH_SIDE_BY_SIDE 0
-#endif
-#ifdef CLUTCH_ENTRY_reduce_column_groups
+#elif defined(CLUTCH_ENTRY_reduce_column_groups)
 #undef CLUTCH_ROW_PARAMS
 #undef CLUTCH_ROW_NAMES
 #define CLUTCH_ROW_PARAMS , const IDX* step CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
@@ -180,13 +192,34 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
 }
 #endif
 
-// The same rows by teams of `team` items, for devices whose groups have several: neighbours load neighbouring elements, and no item has an array in memory.
+#define REDUCED_SHAPE                                                               \
+  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);         \
+  CLUTCH_REDUCED(reduced)
+
+// How an entry gets to the elements: by the strides of all reduced dimensions (CLUTCH_SEVERAL), or by one stride of each input.
+#if CLUTCH_SEVERAL
+#define REDUCE_WAY_PARAMS int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
+#else
+#define REDUCE_WAY_PARAMS CLUTCH_SHAPE_VECTOR inner_strides
+#endif
+
+// The same rows, or (CLUTCH_SEVERAL) elements at any strides, by teams of `team` items, for devices whose groups have several: neighbours load neighbouring
+// elements, and no item has an array in memory.
 #ifdef CLUTCH_ENTRY_reduce_groups
+#if CLUTCH_SEVERAL
+#define REDUCE_TEAM_WAY , REDUCE_WAY_PARAMS
+#else
+#define REDUCE_TEAM_WAY
+#endif
 __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint team, int rank,
-                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS REDUCE_TEAM_WAY CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   const uint item = (uint)get_local_id(0), teams = (uint)get_local_size(0) / team, of = item / team, p = item % team;
   REDUCE_SHAPE
+#if CLUTCH_SEVERAL
+  REDUCED_SHAPE
+#endif
   CLUTCH_SHIFT_BUFFERS
 #if CLUTCH_FINAL
   __local A parts[REDUCE_GROUP_ITEMS], results[REDUCE_BLOCK];
@@ -196,8 +229,8 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
     const ulong row = shared ? first : first + of;
     const int there = row < n;
     IDX offset[CLUTCH_OPERANDS] = {0};
-    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, offset);
-    const A result = team_total(parts, results, offset, m, there, p, of, team, teams CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, 0, offset);
+    const A result = team_total(parts, results, offset, m, there, p, of, team, teams CLUTCH_ROW_NAMES);
     if (there && (shared ? item : p) == 0) STORE_RESULT(offset[0], 0, 1, row, result);
   }
 #else
@@ -212,8 +245,8 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
     if (there) {
       // A 64-bit division takes long: none for one row.
       number = n == 1 ? 0 : one / blocks, block = one - number * blocks;
-      add_offsets_unrolled((IDX)number, rank, size, kept, offset);
-      acc = team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      add_offsets_unrolled((IDX)number, rank, size, kept, 0, offset);
+      acc = team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_ROW_NAMES);
     }
     acc = team_tree(parts + of * team, acc, p, team);
     if (there && p == 0) STORE_RESULT(offset[0], block, blocks, number, acc);
@@ -222,57 +255,50 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
 }
 #endif
 
-// Columns by groups: 8 items share a column, item q of them the partials q, q + 8, ..., and neighbours have neighbouring columns. So rows of memory are read in
-// long pieces, and a partial is a register.
+// Any strides by groups: 8 items share a result, item q of them the partials q, q + 8, ..., and neighbours have neighbouring results, so that rows of memory
+// are read in long pieces; or, with `along`, neighbouring elements.
 //
-//   item           0     1  ...  31      32    33  ...           with 256 items; "columns" is 32
-//   column         0     1  ...  31       0     1  ...
+//   item           0     1  ...  31      32    33  ...           with 256 items; "width" is 32
+//   result         0     1  ...  31       0     1  ...
 //   partials       0, 8, ...              1, 9, ...
 //
-// Local memory: all partials of the group's columns, [partial][column].
+//   item           0     1  ...   7       8     9  ...           along
+//   result         0     0  ...   0       1     1  ...
+//   partials       0, 8  1, 9             0, 8  1, 9
+//
+// Local memory: a sum of each item, in two halves in turn, as items still read one while others write the next.
 #ifdef CLUTCH_ENTRY_reduce_column_groups
-__kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
-                                   CLUTCH_SHAPE_VECTOR inner_strides CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+__kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint along, int rank,
+                                   CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, REDUCE_WAY_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  __local A parts[CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS];
-  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS, c = item % width, q = item / width;
+  __local A parts[2 * REDUCE_GROUP_ITEMS];
+  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS;
+  const uint c = along ? item / REDUCE_COLUMN_ITEMS : item % width, q = along ? item % REDUCE_COLUMN_ITEMS : item / width;
+  const uint first = along ? c * REDUCE_COLUMN_ITEMS : c, step_of_parts = along ? 1 : width;
   REDUCE_SHAPE
+#if CLUTCH_SEVERAL
+  REDUCED_SHAPE
+#else
   REDUCE_STEPS(step)
-  CLUTCH_SHIFT_BUFFERS
-  const ulong columns = (ulong)size[0], panels = reduce_panels(columns, width), blocks = reduce_blocks(m);
-  const ulong tasks = reduce_panel_tasks(n, columns, width, blocks);
-  // Without a second chain the partials behind the first 16 have no elements: an identity changes nothing (common/reduce_team.inc).
-  const uint partials = m > CLUTCH_CHAIN ? CLUTCH_PARTIALS : 16;
-  for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
-    const ulong number = blocks == 1 ? task : task / blocks, block = task - number * blocks, outer = number / panels;
-    const ulong column = (number - outer * panels) * width + c, result = outer * columns + column;
-    const int there = column < columns;
-    IDX offset[CLUTCH_OPERANDS] = {0};
-    if (there) add_offsets_unrolled((IDX)result, rank, size, kept, offset);
-    for (uint p = q; p < partials; p += REDUCE_COLUMN_ITEMS)
-      parts[p * width + c] =
-          there ? team_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), p CLUTCH_ROW_NAMES) : (A)CLUTCH_IDENTITY;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint below = partials / 2; below > 0; below /= 2) {
-      for (uint p = q; p < below; p += REDUCE_COLUMN_ITEMS) parts[p * width + c] = CLUTCH_COMBINE(A, parts[p * width + c], parts[(p + below) * width + c]);
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (there && q == 0) {
-      A acc = parts[c];
-#if CLUTCH_FOLDS_APART
-      acc = acc != acc ? CLUTCH_A_NAN : acc;
 #endif
-      STORE_RESULT(offset[0], block, blocks, result, acc);
+  CLUTCH_SHIFT_BUFFERS
+  const ulong blocks = reduce_blocks(m), tasks = reduce_panels(n, width) * blocks;
+  uint half_of_parts = 0;
+  for (ulong task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
+    const ulong panel = blocks == 1 ? task : task / blocks, block = task - panel * blocks, result = panel * width + c;
+    const int there = result < n;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    A acc = (A)CLUTCH_IDENTITY;
+    if (there) {
+      add_offsets_unrolled((IDX)result, rank, size, kept, 0, offset);
+      acc = shared_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), q CLUTCH_ROW_NAMES);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // parts are written again
+    acc = shared_tree(parts + half_of_parts, acc, item, first, step_of_parts);
+    half_of_parts = REDUCE_GROUP_ITEMS - half_of_parts;
+    if (there && q == 0) STORE_RESULT(offset[0], block, blocks, result, acc);
   }
 }
 #endif
-
-#define REDUCED_SHAPE                                                               \
-  IDX reduced_size[CLUTCH_RANK_LANES], reduced[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reduced_sizes, 0, reduced_size);         \
-  CLUTCH_REDUCED(reduced)
 
 #if (defined(CLUTCH_ENTRY_reduce_strided) && defined(CLUTCH_IS_CPU)) || defined(CLUTCH_ENTRY_reduce_buffered) || \
     (defined(CLUTCH_ENTRY_reduce_columns) && CLUTCH_SEVERAL)
@@ -570,11 +596,6 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
 #else
 #define COLUMN_OF(v) ((v)*WIDTH)
 #endif
-#if CLUTCH_SEVERAL
-#define COLUMN_STEPS int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
-#else
-#define COLUMN_STEPS CLUTCH_SHAPE_VECTOR inner_strides
-#endif
 #define LOAD_COLUMN(k, dtype) \
   (across[k] ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + COLUMN_OF(v)) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
 #define POSITION_COLUMN(k) ((VL)(long)row[k] + ((VL)(long)COLUMN_OF(v) + CLUTCH_IOTA_VL) * (long)across[k])
@@ -587,7 +608,7 @@ static inline V columns_tail(const IDX* row, const IDX* across, int first, int c
   return value;
 }
 __kernel void reduce_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
-                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, COLUMN_STEPS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
+                             CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, REDUCE_WAY_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
   REDUCE_SHAPE

@@ -3,7 +3,8 @@
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
 // team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
-// one of the inputs once and hold it in registers. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h),
+// one of the inputs once and hold it in registers. rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row; local memory of 2 REDUCE_GROUP_ITEMS
+// accumulators. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h),
 // `chunk` of them at a time.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
@@ -72,6 +73,15 @@
     for (int l = 0; l < WIDTH; ++l) at[l] = row[k] + (v * WIDTH + max(l, left_out)) * across[k]; \
     CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at, WIDTH, x);                           \
   }
+#elif defined(CLUTCH_ENTRY_rowwise_column_groups)
+#define CLUTCH_TEAMS
+#define CLUTCH_SHARED
+// Each operand's stride along a row is in inner[k].
+#define CLUTCH_ROW_PARAMS , const IDX *inner, const A *totals CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define CLUTCH_ROW_NAMES , inner, totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k])
+#define LOAD_FIRST CLUTCH_LOAD_VALUE
+#define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k], x);
 #elif defined(CLUTCH_ENTRY_rowwise_groups)
 #define CLUTCH_TEAMS
 #ifdef CLUTCH_HELD
@@ -85,6 +95,7 @@
 #define CLUTCH_ROW_NAMES , totals CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
 #define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
 #endif
+#define LOAD_FIRST CLUTCH_LOAD_ROW
 #define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);
 #else
 #define CLUTCH_KNOWN_VALUE keep[j / WIDTH]
@@ -201,7 +212,7 @@ static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTC
 static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 #ifdef CLUTCH_TEAMS
   const IDX j = 0;
-  CLUTCH_RESULTS(CLUTCH_LOAD_ROW, CLUTCH_NO_POSITION, STORE_ELEMENT)
+  CLUTCH_RESULTS(LOAD_FIRST, CLUTCH_NO_POSITION, STORE_ELEMENT)
 #else
   const int count = 1;
   IDX at[CLUTCH_OPERANDS][WIDTH];
@@ -359,7 +370,7 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     const ulong row = shared ? first : first + of;
     const int there = row < n;
     IDX offset[CLUTCH_OPERANDS] = {0};
-    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, offset);
+    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, 0, offset);
     A totals[ROWWISE_TOTALS + 1] = {0};
     totals[ROWWISE_TOTALS] = (A)m;
 #ifdef CLUTCH_HELD
@@ -395,6 +406,55 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 #elif CLUTCH_ELEMENT_COUNT > 0
     for (IDX j = (IDX)member; there && j < (IDX)m; j += (IDX)members) {
       CLUTCH_ELEMENTS(CLUTCH_LOAD_ROW, CLUTCH_NO_POSITION, STORE_ELEMENT)
+    }
+#endif
+  }
+}
+#endif
+
+// Any stride along a row, by groups as those of reduce_column_groups: 8 items share a row, item q of them elements q, q + 8, ...; neighbours have neighbouring
+// rows or, with `along`, neighbouring elements.
+#ifdef CLUTCH_ENTRY_rowwise_column_groups
+__kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint along, int rank,
+                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                                    CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  __local A parts[2 * REDUCE_GROUP_ITEMS];
+  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS;
+  const uint c = along ? item / REDUCE_COLUMN_ITEMS : item % width, q = along ? item % REDUCE_COLUMN_ITEMS : item / width;
+  const uint part = along ? c * REDUCE_COLUMN_ITEMS : c, part_step = along ? 1 : width;
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  CLUTCH_SHIFT_BUFFERS
+  uint turn = 0;
+  for (ulong begin = get_group_id(0) * width; begin < n; begin += get_num_groups(0) * width) {
+    const ulong row = begin + c;
+    const int there = row < n;
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    if (there) add_offsets_unrolled((IDX)row, rank, size, kept, 0, offset);
+    A totals[ROWWISE_TOTALS + 1] = {0};
+    totals[ROWWISE_TOTALS] = (A)m;
+#define SHARED_TOTAL(k) totals[k] = CLUTCH_CONCAT(shared_total_, k)(parts, &turn, offset, m, there, q, item, part, part_step CLUTCH_ROW_NAMES)
+    SHARED_TOTAL(0);
+#if CLUTCH_TOTAL_COUNT > 1
+    SHARED_TOTAL(1);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+    SHARED_TOTAL(2);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+    SHARED_TOTAL(3);
+#endif
+    // Results first, as above.
+#if CLUTCH_RESULT_COUNT > 0
+    if (there && q == 0) row_results(offset CLUTCH_ROW_NAMES);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+#endif
+#if CLUTCH_ELEMENT_COUNT > 0
+    for (IDX j = (IDX)q; there && j < (IDX)m; j += REDUCE_COLUMN_ITEMS) {
+      CLUTCH_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, STORE_ELEMENT)
     }
 #endif
   }

@@ -118,21 +118,23 @@ std::string fits_columns(const DeviceTraits& traits, const ReduceProblem& p) {
 constexpr std::string_view kGroups = "reduce_groups";
 
 std::string fits_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  std::string why = fits_rows(traits, p);
+  if (p.layout == ReduceLayout::columns) return fits_rows(traits, p);
+  std::string why = computes(traits, p);
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
+/// Neighbouring items have neighbouring elements.
 std::string fits_filled_teams(const DeviceTraits& traits, const ReduceProblem& p) {
   if (p.short_rows) return fmt::format("rows must have at least {} elements, got fewer", REDUCE_SHORT_TEAM);
+  if (p.vectors == ReduceVectors::columns) return "reduced elements must be in rows or runs, got columns";
   return fits_groups(traits, p);
 }
 
 constexpr std::string_view kColumnGroups = "reduce_column_groups";
 
 std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  static_assert(CLUTCH_PARTIALS * REDUCE_GROUP_ITEMS / REDUCE_COLUMN_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK,
-                "refuses_teams() asks for enough local memory");
-  std::string why = fits_one_stride(traits, p);
+  static_assert(2 * REDUCE_GROUP_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK, "refuses_teams() asks for enough local memory");
+  std::string why = computes(traits, p);
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
 
@@ -202,6 +204,7 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   plan.defines.set("CLUTCH_FINAL", p.final_stage).set("CLUTCH_OP", op_number(p.op)).set("CLUTCH_ABREAST", abreast(p)).set("CLUTCH_SPLATS", p.splats);
   if (plan.entry == "reduce_rows") plan.defines.set("CLUTCH_SHORT", p.short_rows && plan.tuning.local == 1);
   if (plan.entry == "reduce_columns") plan.defines.set("CLUTCH_SEVERAL", p.vectors == ReduceVectors::columns);
+  if (takes_teams(plan.entry)) plan.defines.set("CLUTCH_SEVERAL", p.layout == ReduceLayout::strided);
   if (plan.entry == kBuffered) plan.defines.set("CLUTCH_ACROSS", p.vectors == ReduceVectors::panels);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
@@ -293,7 +296,7 @@ Walks with_columns(const Walks& w, std::size_t inputs, const DeviceTraits& trait
     for (std::size_t k = 0; k <= w.operands; ++k) std::swap(other.kept[16 * k], other.kept[16 * k + d]);
     classify(other, least_columns(traits));
     find_vectors(other, inputs);
-    if (other.layout == ReduceLayout::columns || (other.vectors == ReduceVectors::columns && row_tuning(traits).local == 1)) return other;
+    if (other.layout == ReduceLayout::columns || other.vectors == ReduceVectors::columns) return other;
   }
   return w;
 }
@@ -350,7 +353,7 @@ std::optional<Walks> columns_of_blocks(const Walks& w, std::size_t inputs, const
   for (std::size_t i = 0; i < static_cast<std::size_t>(made.kept_rank); ++i) made.kept_size[i] = i < added ? w.reduced_size[d + i] : w.kept_size[i - added];
   classify(made, least_columns(traits));
   find_vectors(made, inputs);
-  if (made.layout != ReduceLayout::columns && (made.vectors != ReduceVectors::columns || row_tuning(traits).local > 1)) return std::nullopt;
+  if (made.layout != ReduceLayout::columns && made.vectors != ReduceVectors::columns) return std::nullopt;
   return made;
 }
 
@@ -389,8 +392,8 @@ bool has_short_rows(const Stage& s) {
 /// True if a group should take each row of several blocks in one launch, without accumulators of blocks in memory.
 bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementation) {
   const DeviceTraits& traits = r.runtime->traits();
-  if (s.walks.layout != ReduceLayout::rows || s.m > kLongestOfGroup || !(implementation.empty() ? row_tuning(traits).local > 1 : implementation == kGroups) ||
-      !refuses_teams(traits, r.accumulator).empty())
+  if (s.walks.layout == ReduceLayout::columns || s.walks.vectors == ReduceVectors::columns || s.m > kLongestOfGroup ||
+      !(implementation.empty() ? row_tuning(traits).local > 1 : implementation == kGroups) || !refuses_teams(traits, r.accumulator).empty())
     return false;
   // Two turns of a group take less time than another launch; four groups on a compute unit have enough loads on their way.
   constexpr std::uint64_t kTurns = 2, kGroupsOfUnit = 4;
@@ -423,7 +426,10 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   p.positions = static_cast<std::uint8_t>(operands - s.inputs.size());
   for (std::size_t k = 0; k < s.inputs.size(); ++k) p.dtypes[k] = s.inputs[k].dtype();
   p.wide_panels = takes_wide_panels(r.runtime->traits(), s);
-  p.short_rows = p.layout == ReduceLayout::rows && (row_tuning(r.runtime->traits()).local > 1 ? s.m < REDUCE_SHORT_TEAM : has_short_rows(s));
+  if (row_tuning(r.runtime->traits()).local > 1)
+    p.short_rows = p.layout != ReduceLayout::columns && s.m < REDUCE_SHORT_TEAM;
+  else
+    p.short_rows = p.layout == ReduceLayout::rows && has_short_rows(s);
   for (std::size_t k = 1; k <= operands && p.layout == ReduceLayout::rows; ++k)
     if (s.walks.reduced[16 * k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
   p.types.note(r.accumulator), p.types.note(s.out->dtype()), p.types.note(*s.function);
@@ -441,7 +447,8 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
                                          .text
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
     if (!takes_teams(selected.entry)) return build_plan(*r.runtime, selected);
-    KernelPlan other = select(r.runtime->traits(), p, selected.entry == kGroups ? "reduce_rows" : "reduce_columns");
+    const bool rows = p.layout == ReduceLayout::rows, columns = p.layout == ReduceLayout::columns;
+    KernelPlan other = select(r.runtime->traits(), p, rows ? "reduce_rows" : columns ? "reduce_columns" : "reduce_strided");
     other.expression = selected.expression;
     return build_groups(*r.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
   });
@@ -462,14 +469,18 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   for (const Tensor& t : s.inputs) encoder.input(t);
   const std::uint32_t team = reduce_team(m);
   encoder.value(n).value(m);
+  const bool across = p.layout == ReduceLayout::columns || p.vectors == ReduceVectors::columns;  // neighbouring items have neighbouring results
   if (groups)
     encoder.value(team);
-  else if (!column_groups)
+  else if (column_groups)
+    encoder.value(std::uint32_t{across ? 0u : 1u});
+  else
     encoder.value(chunk);
   encoder.value(static_cast<std::int32_t>(s.walks.kept_rank));
   bind(s.walks.kept_size.data());
   for (std::size_t k = 0; k <= operands; ++k) bind(s.walks.kept.data() + 16 * k);
-  if (buffered || plan.entry == "reduce_strided" || (by_columns && p.vectors == ReduceVectors::columns)) {
+  const bool several = p.layout == ReduceLayout::strided && (groups || column_groups);
+  if (buffered || several || plan.entry == "reduce_strided" || (by_columns && p.vectors == ReduceVectors::columns)) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
     bind(s.walks.reduced_size.data());
     for (std::size_t k = 1; k <= operands; ++k) bind(s.walks.reduced.data() + 16 * k);
@@ -485,7 +496,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   std::uint64_t local = plan.tuning.local, items = (n * blocks + chunk - 1) / chunk;
   auto panel_tasks = [&](std::uint64_t panel) { return reduce_panel_tasks(n, static_cast<std::uint64_t>(s.walks.kept_size[0]), panel, blocks); };
   if (by_columns) items = panel_tasks(static_cast<std::uint64_t>(abreast(p)) * static_cast<std::uint64_t>(plan.tuning.width));
-  if (column_groups) items = panel_tasks(local / REDUCE_COLUMN_ITEMS) * local;
+  if (column_groups) items = reduce_panels(n, local / REDUCE_COLUMN_ITEMS) * blocks * local;
   if (groups && s.after) local = team_items(plan, m);
   if (groups) items = n * (s.after && m > REDUCE_BLOCK ? local : blocks * team);
   // For each element: the function, and an addition or another combining operation.

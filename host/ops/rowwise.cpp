@@ -224,6 +224,14 @@ std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& 
   return fits_groups(traits, p);
 }
 
+constexpr std::string_view kColumnGroups = "rowwise_column_groups";
+std::string fits_column_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
+  static_assert(2 * REDUCE_GROUP_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK, "refuses_teams() asks for enough local memory");
+  if (std::string why = computes(traits, p); !why.empty()) return why;
+  if (p.length == RowLength::chains || p.length == RowLength::long_rows) return fmt::format("rows must have at most {} elements, got more", kLongestOfShared);
+  return refuses_teams(traits, p.accumulator);
+}
+
 constexpr std::string_view kColumns = "rowwise_columns";
 std::string fits_columns(const DeviceTraits& traits, const RowwiseProblem& p) {
   return p.columns ? computes(traits, p)
@@ -235,10 +243,12 @@ std::string fits_columns_of_cores(const DeviceTraits& traits, const RowwiseProbl
   return why.empty() ? fits_columns(traits, p) : why;
 }
 
-constexpr std::array<Implementation<RowwiseProblem>, 4> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
+constexpr std::array<Implementation<RowwiseProblem>, 5> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
+                                                                          {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
                                                                           {kColumns, fits_columns, fits_columns_of_cores},
                                                                           {"rowwise_rows", fits_rows},
                                                                           {"rowwise_strided", computes}}};
+bool takes_teams(std::string_view entry) { return entry == kGroups || entry == kColumnGroups; }
 /// Those that launch other ops.
 constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, computes}}};
 
@@ -246,7 +256,7 @@ constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, c
 
 KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::string_view forced) {
   const auto& chosen = choose<RowwiseProblem>(kImplementations, traits, p, forced, "rowwise");
-  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = chosen.name == kGroups ? team_tuning(traits) : row_tuning(traits)};
+  KernelPlan plan{.stem = "rowwise", .entry = chosen.name, .tuning = takes_teams(chosen.name) ? team_tuning(traits) : row_tuning(traits)};
   set_lanes(plan, traits, p.types.has_wide, p.element_count + p.result_count + p.input_count, p.wide_index, p.rank_lanes);
   plan.defines.set("CLUTCH_ELEMENT_COUNT", p.element_count)
       .set("CLUTCH_RESULT_COUNT", p.result_count)
@@ -465,6 +475,13 @@ std::shared_ptr<const Meaning> meaning_of(const RowFunction& f, const Checked& c
   return rows_meaning(std::move(rows), f.element_count(), f.result_count(), f.input_count(), c.sizes, c.gone);
 }
 
+/// True if the first input's elements of a row are nearer to each other than those of neighbouring rows.
+bool neighbours_are_of_rows(const Launch& l) {
+  const std::size_t k = l.problem.element_count + std::size_t{l.problem.result_count};
+  const std::int64_t across = std::abs(l.kept[16 * k]);
+  return across == 0 || std::abs(l.inner[k]) < across;
+}
+
 /// Tensors from which memory is worth keeping busy while elements are computed: less stays in a core's own cache.
 constexpr std::uint64_t kLateBytes = 1 << 20;
 
@@ -477,8 +494,8 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
       selected.expression = print(p, *f.body(), threads, c.runtime->traits());
       if (threads.knows != 0) selected.defines.set("CLUTCH_KNOWS", threads.knows);
       if (threads.side_by_side != 0) selected.defines.set("CLUTCH_SIDES", threads.sides).set("CLUTCH_SIDE_BY_SIDE_OF", threads.side_by_side);
-      if (selected.entry != kGroups) return build_plan(*c.runtime, selected);
-      KernelPlan other = select(c.runtime->traits(), p, "rowwise_rows");
+      if (!takes_teams(selected.entry)) return build_plan(*c.runtime, selected);
+      KernelPlan other = select(c.runtime->traits(), p, p.rows ? "rowwise_rows" : "rowwise_strided");
       other.expression = selected.expression;
       return build_groups(*c.runtime, selected, other, REDUCE_TEAM, !implementation.empty());
     });
@@ -488,7 +505,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   if (p.length == RowLength::held && reduce_blocks(static_cast<std::uint64_t>(c.m)) > found->tuning.local / REDUCE_TEAM && found->entry == kGroups)
     p.length = RowLength::fits, found = &built();
   const BuiltPlan& plan = *found;
-  const bool groups = plan.entry == kGroups;
+  const bool groups = plan.entry == kGroups, column_groups = plan.entry == kColumnGroups;
   auto n = static_cast<std::uint64_t>(c.n), m = static_cast<std::uint64_t>(c.m);
   // If a group is a thread, a chunk has about 8192 elements, so that its work exceeds the cost to schedule it.
   std::uint64_t chunk = plan.tuning.local == 1 ? std::max(std::uint64_t{1}, 8192 / std::max(m, std::uint64_t{1})) : 1;
@@ -512,6 +529,8 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   const std::uint32_t team = reduce_team(m);
   if (groups)
     encoder.value(team);
+  else if (column_groups)
+    encoder.value(std::uint32_t{neighbours_are_of_rows(l) ? 1u : 0u});
   else if (columns)
     encoder.value(chunk);
   else
@@ -528,6 +547,8 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
     // Groups are as many as rows want: each starts by a few instructions, and a device balances groups better than items that take rows in
     // turn.
     items = n * (m > REDUCE_BLOCK ? local : team);
+  } else if (column_groups) {
+    items = reduce_panels(n, local / REDUCE_COLUMN_ITEMS) * local;
   }
   double operations = static_cast<double>(p.total_count);
   for (const ExprFunction* g : f.body()->functions()) operations += g->body()->operations;
@@ -557,6 +578,7 @@ bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::s
   if (c.m < kLongRow) return false;
   // A group needs rows of four times kLongRow elements to take longer than further launches, and two compute units for each of them to fall behind.
   if (shares_rows(outputs, f, inputs, c)) return c.m > 4 * kLongRow && 2 * n < units;
+  if (row_tuning(traits).local > 1 && c.m > kLongestOfShared) return true;
   // A thread finishes a row of eight times kLongRow elements before further launches have started.
   return row_tuning(traits).local == 1 ? n < units && c.m >= 8 * kLongRow : n < 32 * units;
 }

@@ -18,6 +18,8 @@ inline constexpr int kMaxRowwiseOperands = 12;
 static_assert(kMaxRowwiseOperands <= ROWWISE_INNER_LANES);
 /// Length from which few rows are computed by several launches of reduce and map. The name forces this way.
 inline constexpr std::int64_t kLongRow = 16384;
+/// Elements of the longest row of rowwise_column_groups: the results of its blocks are two for each of its items.
+inline constexpr std::int64_t kLongestOfShared = std::int64_t{CLUTCH_CHAIN} * REDUCE_BLOCK;
 /// Rows that are columns in memory are lanes (rowwise_columns) if at least so many lie side by side; or, if they are longer than kLongestOfColumns, computed by
 /// several launches, too.
 inline constexpr std::int64_t kFewColumns = 16, kFewLongColumns = 64;
@@ -33,6 +35,7 @@ enum class RowLength : std::uint8_t {
   few_held,    ///< items can hold them, few elements each
   held,        ///< items can hold them
   short_rows,  ///< fewer elements than the smallest team of items has
+  chains,      ///< more blocks than a chain has elements
   long_rows,   ///< more blocks than have their results in local memory
 };
 

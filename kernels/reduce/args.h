@@ -20,7 +20,7 @@
 // Elements of a row that an item of a team can hold in registers (common/reduce_held.inc): of short rows, and all of a chain.
 #define REDUCE_FEW_HELD 8
 #define REDUCE_HELD (CLUTCH_CHAIN / 16)
-// Items that share a column.
+// Items that share a column, or a row of any strides.
 #define REDUCE_COLUMN_ITEMS 8
 
 // reduce_buffered: elements of each neighbour of a panel, at most. So many of 16 neighbours are 128 KiB of floats, which stay in a core's caches.
@@ -32,9 +32,9 @@ CLUTCH_SHARED_BEGIN
 CLUTCH_SHARED_FN clutch_u64 reduce_blocks(clutch_u64 m) { return m > 0 ? (m - 1) / REDUCE_BLOCK + 1 : 1; }
 // Items of a team that reduces blocks of rows of m elements.
 CLUTCH_SHARED_FN clutch_u32 reduce_team(clutch_u64 m) { return m > 2 * CLUTCH_CHAIN ? REDUCE_TEAM : m > CLUTCH_CHAIN ? REDUCE_TEAM / 2 : REDUCE_SHORT_TEAM; }
-// reduce_columns, reduce_column_groups: panels of `panel` columns that cover `columns`.
+// Panels of `panel` columns that cover `columns`.
 CLUTCH_SHARED_FN clutch_u64 reduce_panels(clutch_u64 columns, clutch_u64 panel) { return (columns + panel - 1) / panel; }
-// The same entries: panels of n results, each `columns` of which are neighbours, times blocks.
+// reduce_columns: panels of n results, each `columns` of which are neighbours, times blocks.
 CLUTCH_SHARED_FN clutch_u64 reduce_panel_tasks(clutch_u64 n, clutch_u64 columns, clutch_u64 panel, clutch_u64 blocks) {
   return n / columns * reduce_panels(columns, panel) * blocks;
 }

@@ -128,6 +128,7 @@ struct ReduceCase {
     for (const Dims& few : {Dims{3, 40}, Dims{1, 33}, Dims{600, 16}})
       all.push_back(problem("few partials", "reduce_columns", few[0] == 1 ? Reduce::amin : Reduce::sum, DType::f32, few, {}, {0}, seed + 9));
     all.push_back(problem("two blocks", "reduce_rows", Reduce::sum, DType::f32, {2, 2500}, {}, {1}, seed + 3));
+    all.back().is_helper = true;  // the device chooses how the blocks' results are reduced
     all.push_back(problem("two blocks", "reduce_columns", Reduce::amax, DType::f32, {2100, 9}, {}, {0}, seed + 4));
     all.back().is_helper = true;  // the blocks are then reduced as rows
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
@@ -135,10 +136,18 @@ struct ReduceCase {
     all.push_back(problem("max of four chains", "reduce_groups", Reduce::amax, DType::f32, {5, 1999}, {}, {1}, seed + 8));
     all.push_back(problem("two blocks", "reduce_groups", Reduce::sum, DType::f32, {3, 2500}, {}, {1}, seed + 9));
     all.push_back(problem("ten blocks", "reduce_groups", Reduce::sum, DType::f32, {1, 20000}, {}, {1}, seed + 10));
-    all.back().is_helper = true;  // the device chooses how the blocks' results are reduced
+    all.back().is_helper = true;  // the same
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       all.push_back(problem(name(dtype), "reduce_column_groups", Reduce::sum, dtype, {197, 41}, {}, {0}, seed + 10));
     all.push_back(problem("max of four chains", "reduce_column_groups", Reduce::amax, DType::f32, {2, 1999, 9}, {}, {1}, seed + 11));
+    all.push_back(problem("four chains", "reduce_column_groups", Reduce::sum, DType::f32, {1999, 37}, {}, {0}, seed + 22));
+    all.push_back(problem("three chains", "reduce_column_groups", Reduce::sum, DType::f32, {700, 5}, {}, {0}, seed + 23));
+    all.push_back(problem("short rows", "reduce_column_groups", Reduce::sum, DType::f32, {75, 13}, {20, 1}, {1}, seed + 24));
+    all.push_back(problem("several strides", "reduce_column_groups", Reduce::sum, DType::f32, {4, 3, 9, 37}, {}, {0, 2}, seed + 25));
+    all.push_back(problem("several short", "reduce_column_groups", Reduce::sum, DType::f32, {3, 40, 4}, {200, 5, 1}, {0, 2}, seed + 26));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(fmt::format("several {}", name(dtype)), "reduce_groups", Reduce::sum, dtype, {5, 13, 37}, {600, 41, 1}, {0, 2}, seed + 27));
+    all.push_back(problem("several blocks", "reduce_groups", Reduce::sum, DType::f32, {51, 2, 47}, {}, {0, 2}, seed + 28));
     all.push_back(problem("two blocks", "reduce_column_groups", Reduce::sum, DType::f32, {2100, 35}, {}, {0}, seed + 12));
     all.back().is_helper = true;  // the blocks are then reduced as rows
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
@@ -177,10 +186,14 @@ struct ReduceCase {
       {"reduce_groups", Edit::offset, "(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1)",
        "(offset, (IDX)(block * REDUCE_BLOCK) / 2, (IDX)min((block + 1)"},
       {"reduce_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, left, right);", "acc = CLUTCH_COMBINE(A, left, left);"},
-      {"reduce_column_groups", Edit::tail, "there ? team_partial", "there && c > 0 ? team_partial"},
+      {"reduce_groups", Edit::stride, "add_offsets_unrolled(j, reduced_rank,", "add_offsets_unrolled(j / 2, reduced_rank,"},
+      {"reduce_column_groups", Edit::tail, "there = result < n;", "there = result + 1 < n;"},
       {"reduce_column_groups", Edit::stride, "offset[k] + j * step[k])\n", "offset[k] + j / 2 * step[k])\n"},
-      {"reduce_column_groups", Edit::offset, "result = outer * columns + column;", "result = outer * width + column;"},
-      {"reduce_column_groups", Edit::arithmetic, "parts[p * width + c], parts[(p + below) * width + c])", "parts[p * width + c], parts[p * width + c])"},
+      {"reduce_column_groups", Edit::stride, "step_of_parts = along ? 1 : width", "step_of_parts = 1"},
+      {"reduce_column_groups", Edit::stride, "add_offsets_unrolled(j, reduced_rank,", "add_offsets_unrolled(j / 2, reduced_rank,"},
+      {"reduce_column_groups", Edit::offset, "result = panel * width + c;", "result = panel * width + c / 2;"},
+      {"reduce_column_groups", Edit::arithmetic, "all[0], all[2])", "all[0], all[0])"},
+      {"reduce_column_groups", Edit::arithmetic, "q + reversed * REDUCE_COLUMN_ITEMS", "q + t * REDUCE_COLUMN_ITEMS"},
       {"reduce_columns", Edit::tail, "for (; l < width; ++l)", "for (; l + 1 < width; ++l)"},
       {"reduce_columns", Edit::offset, "STORE_RESULTS(offset[0] + l", "STORE_RESULTS(offset[0] + l + 1"},
       {"reduce_columns", Edit::tail, "j >= filled", "j > filled"},

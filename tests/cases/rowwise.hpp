@@ -149,6 +149,12 @@ struct RowwiseCase {
     all.push_back(problem("two blocks", "rowwise_rows", DType::f32, 2, 2500, {}, {}, seed + 2));
     all.push_back(problem("short rows", "rowwise_rows", DType::f32, 37, 3, {}, {}, seed + 3));
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      all.push_back(problem(name(dtype), "rowwise_column_groups", dtype, 75, 21, {1, 80}, {1, 77}, seed + 21));
+    all.push_back(problem("four chains", "rowwise_column_groups", DType::f32, 37, 1999, {1, 37}, {1, 37}, seed + 22));
+    all.push_back(problem("eleven blocks", "rowwise_column_groups", DType::f32, 3, 21000, {1, 4}, {1, 3}, seed + 23));
+    all.push_back(problem("short rows", "rowwise_column_groups", DType::f32, 69, 13, {}, {14, 1}, seed + 24));
+    all.push_back(problem("steps", "rowwise_column_groups", DType::f32, 9, 61, {140, 2}, {70, 1}, seed + 25));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
       all.push_back(problem(name(dtype), "rowwise_columns", dtype, 37, 21, {1, 41}, {1, 39}, seed + 16));
     all.push_back(problem("two chains", "rowwise_columns", DType::f32, 150, 530, {1, 150}, {1, 150}, seed + 17));
     all.push_back(problem("far apart", "rowwise_columns", DType::f32, 83, 300, {1, 4096}, {1, 83}, seed + 18));
@@ -174,6 +180,15 @@ struct RowwiseCase {
       {"rowwise_groups", Edit::offset, "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
       {"rowwise_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, acc, results[b]);", "acc = CLUTCH_COMBINE(A, acc, results[0]);"},
+      {"rowwise_column_groups", Edit::tail, "(IDX)q; there && j < (IDX)m;", "(IDX)q; there && j + 1 < (IDX)m;"},
+      {"rowwise_column_groups", Edit::stride, "CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k])",
+       "CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j)"},
+      {"rowwise_column_groups", Edit::stride, "part_step = along ? 1 : width", "part_step = 1"},
+      {"rowwise_column_groups", Edit::offset, "(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k], x);", "(CLUTCH_CONCAT(b, k), offset[k] + j, x);"},
+      {"rowwise_column_groups", Edit::offset, "(IDX)(b * REDUCE_BLOCK), (IDX)min((ulong)(b + 1) * REDUCE_BLOCK, m), q",
+       "(IDX)0, (IDX)min((ulong)(b + 1) * REDUCE_BLOCK, m), q"},
+      {"rowwise_column_groups", Edit::arithmetic, "acc = CLUTCH_COMBINE(A, low, high)", "acc = (A)0"},
+      {"rowwise_column_groups", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
       {"rowwise_columns", Edit::tail, "WIDTH - (int)(columns % WIDTH)", "WIDTH - 1"},
       {"rowwise_columns", Edit::tail, "max(l, left_out)", "l - left_out"},
       {"rowwise_columns", Edit::offset, "whole ? wanted : columns - WIDTH", "wanted"},

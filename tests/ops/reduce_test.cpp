@@ -121,8 +121,9 @@ TEST(Reduce, GroupsOfItemsHaveTheModelsBits) {
           const std::int64_t rows = m > 2048 ? 2 : 18;
           ASSERT_EQ(run(device, op, operand(dtype, {rows, m}, {m + 3, 1}), {1}, "reduce_groups"), "")
               << name(dtype) << " " << static_cast<int>(op) << " of " << m;
-          if (dtype == DType::f32 && op != Reduce::prod) {
-            ASSERT_EQ(run(device, op, operand(dtype, {3, m}, {}, 1, true), {1}, "reduce_groups"), "") << "specials, " << static_cast<int>(op) << " of " << m;
+          if (dtype != DType::f32 || op == Reduce::prod) continue;
+          for (const char* implementation : {"reduce_groups", "reduce_column_groups"}) {
+            ASSERT_EQ(run(device, op, operand(dtype, {3, m}, {}, 1, true), {1}, implementation), "") << "specials, " << static_cast<int>(op) << " of " << m;
           }
         }
       if (m > (level() == "smoke" ? 2048 : 5000)) continue;
@@ -539,12 +540,19 @@ TEST(Reduce, SelectionByTraitsAlone) {
   detail::ReduceProblem columns = rows;
   columns.layout = detail::ReduceLayout::columns;
   EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
-  columns.layout = detail::ReduceLayout::strided, columns.vectors = detail::ReduceVectors::runs;
-  EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_strided");
+  columns.layout = detail::ReduceLayout::strided, columns.vectors = detail::ReduceVectors::columns;
+  EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
+  for (auto vectors : {detail::ReduceVectors::none, detail::ReduceVectors::runs, detail::ReduceVectors::panels}) {
+    columns.vectors = vectors;
+    EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_groups");
+  }
   EXPECT_EQ(detail::select(gpu, columns, "reduce_buffered").entry, "reduce_buffered");
   detail::ReduceProblem few = rows;
   few.short_rows = true;
-  EXPECT_EQ(detail::select(gpu, few).entry, "reduce_rows");
+  EXPECT_EQ(detail::select(gpu, few).entry, "reduce_column_groups");
+  few.layout = detail::ReduceLayout::strided;
+  EXPECT_EQ(detail::select(gpu, few).entry, "reduce_column_groups");
+  few.layout = detail::ReduceLayout::rows;
   EXPECT_EQ(detail::select(gpu, few, "reduce_groups").entry, "reduce_groups");
   gpu.max_work_group = 100;
   EXPECT_EQ(detail::select(gpu, rows).tuning.local, 64u);

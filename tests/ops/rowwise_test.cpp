@@ -152,6 +152,10 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
         auto made = [&](const std::string& implementation) { return rowwise(f, {a, w, s}, {.dims = {1}, .implementation = implementation}); };
         const std::vector<Tensor> chosen = made(""), strided = made("rowwise_strided");
         for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(chosen[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " in " << name(dtype);
+        if (dtype == DType::f32 && !known_bug(device, "loops_end_early")) {
+          const std::vector<Tensor> groups = made("rowwise_column_groups");
+          for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(groups[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " by groups";
+        }
         if (sizes[1] > 2048) continue;  // refused
         const std::vector<Tensor> forced = made("rowwise_columns");
         for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(forced[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " in " << name(dtype);
@@ -253,7 +257,7 @@ TEST(Rowwise, ValuesThatTotalsAndElementsShareHaveTheBitsOfThoseComputedAgain) {
 TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "loops_end_early")) continue;  // refused
-    const RowwiseOptions groups{.implementation = "rowwise_groups"}, strided{.implementation = "rowwise_strided"};
+    const RowwiseOptions strided{.implementation = "rowwise_strided"};
     // Four totals, outputs of both kinds, an input with one element in a row and one for all rows.
     const RowFunction four = trace_rows(
         [](Row& row, Expr a, Expr b, Expr s) {
@@ -270,6 +274,7 @@ TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
           return e / all;
         },
         std::array{DType::f32});
+    const std::array<std::string, 2> entries = {"rowwise_groups", "rowwise_column_groups"};
     for (std::int64_t m : {1, 15, 16, 17, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 100000}) {
       for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
         if ((dtype == DType::f64 && skip_without(device, "fp64", device.traits().fp64)) || (dtype != DType::f32 && m > 5000)) continue;
@@ -277,6 +282,10 @@ TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
         // More rows than teams of a group, or more than a group.
         EXPECT_EQ(run_problem(device, RowwiseCase::problem("", "rowwise_groups", dtype, m > 2048 ? 2 : 18, m, {m + 5, 1}, {}, seed())), "")
             << name(dtype) << " rows of " << m;
+        if (dtype == DType::f32) {
+          EXPECT_EQ(run_problem(device, RowwiseCase::problem("", "rowwise_column_groups", dtype, m > 2048 ? 2 : 35, m, {m + 5, 1}, {}, seed())), "")
+              << "shared rows of " << m;
+        }
       }
       if (m > 5000) continue;
       const Tensor x = randn({3, 2, m}, {.device = device, .seed = seed()}), w = randn({m}, {.device = device, .seed = seed() + 1}).to(DType::bf16),
@@ -286,19 +295,26 @@ TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
       fill_(x.select(0, 1).select(0, 0).slice(0, m - 1, m), INFINITY);
       fill_(x.select(0, 1).select(0, 1), -0.0);
       const Tensor in[] = {x, w, s};
-      const std::vector<Tensor> made = rowwise(four, in, groups), want = rowwise(four, in, strided);
-      for (std::size_t k = 0; k < want.size(); ++k)
-        EXPECT_EQ(compare_bits(made[k].to_bytes(), want[k].to_bytes(), want[k].dtype(), !device.traits().denormals), "") << "output " << k << " of " << m;
+      const std::vector<Tensor> want = rowwise(four, in, strided);
+      for (const std::string& entry : entries) {
+        const std::vector<Tensor> made = rowwise(four, in, {.implementation = entry});
+        for (std::size_t k = 0; k < want.size(); ++k)
+          EXPECT_EQ(compare_bits(made[k].to_bytes(), want[k].to_bytes(), want[k].dtype(), !device.traits().denormals), "")
+              << entry << ": output " << k << " of " << m;
+      }
       // Over the input; results are made of it as it was.
-      const Tensor y = randn({37, m}, {.device = device, .seed = 7}), firsts = zeros({37, 1}, {.device = device}), first = y.slice(1, 0, 1).clone();
-      const std::vector<Tensor> apart = rowwise(softmax, std::span(&y, 1), strided);
-      const Tensor over[] = {y, firsts};
-      rowwise_out(over, softmax, std::span(&y, 1), groups);
-      EXPECT_EQ(y.to_bytes(), apart[0].to_bytes()) << m;
-      EXPECT_EQ(firsts.to_bytes(), first.to_bytes()) << m;
+      const Tensor given = randn({37, m}, {.device = device, .seed = 7}), first = given.slice(1, 0, 1).clone();
+      const std::vector<Tensor> apart = rowwise(softmax, std::span(&given, 1), strided);
+      for (const std::string& entry : entries) {
+        const Tensor y = given.clone(), firsts = zeros({37, 1}, {.device = device}), over[] = {y, firsts};
+        rowwise_out(over, softmax, std::span(&y, 1), {.implementation = entry});
+        EXPECT_EQ(y.to_bytes(), apart[0].to_bytes()) << entry << " of " << m;
+        EXPECT_EQ(firsts.to_bytes(), first.to_bytes()) << entry << " of " << m;
+      }
     }
     const Tensor none = zeros({3, 0}, {.device = device});
-    EXPECT_EQ(values(rowwise([](Row& row, Expr a) { row.result(row.sum(a)); }, {none}, groups)[0]), (std::vector<double>{0, 0, 0}));
+    for (const std::string& entry : entries)
+      EXPECT_EQ(values(rowwise([](Row& row, Expr a) { row.result(row.sum(a)); }, {none}, {.implementation = entry})[0]), (std::vector<double>{0, 0, 0}));
   }
 }
 
@@ -900,8 +916,12 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   rows.held = detail::kNoneHeld;
   EXPECT_EQ(detail::select(gpu, rows).to_string().find("HELD="), std::string::npos);
   rows.length = detail::RowLength::short_rows;
-  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_rows");
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_column_groups");
   EXPECT_EQ(detail::select(gpu, rows, "rowwise_groups").entry, "rowwise_groups");
+  rows.length = detail::RowLength::chains;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_groups");
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_column_groups"); }).find("rows must have at most 1048576 elements, got more"),
+            std::string::npos);
   rows.length = detail::RowLength::long_rows;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_rows");
   EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_groups"); }).find("rows must have at most 4194304 elements, got more"), std::string::npos);
@@ -909,8 +929,13 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_groups"); }).find("needs 18432 bytes of local memory, the device has 16384"),
             std::string::npos);
   rows.accumulator = DType::f32, rows.rows = false;
-  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_column_groups");
   rows.columns = true;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_column_groups");
+  rows.length = detail::RowLength::chains;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
+  gpu.max_work_group = 32;
+  rows.length = detail::RowLength::short_rows;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_strided");
   EXPECT_EQ(detail::select(gpu, rows, "rowwise_columns").entry, "rowwise_columns");
 }

@@ -201,6 +201,19 @@ TEST(LesserDevice, GroupsShareRows) {
     EXPECT_EQ(last_plan().starts_with("rowwise_groups"), !transposed) << last_plan();
     EXPECT_EQ(got, softmax(test_devices().front(), transposed).to_bytes());
   }
+  // Short rows, columns and elements at several strides.
+  for (const int dim : {1, 2, 3}) {
+    auto made = [dim](const Device& d) { return nn::softmax(randn({5, 40, 70, 9}, {.device = d, .seed = 9}), dim); };
+    const std::vector<std::uint8_t> got = made(fresh.device()).to_bytes();
+    EXPECT_TRUE(last_plan().starts_with("rowwise_column_groups")) << last_plan();
+    EXPECT_EQ(got, made(test_devices().front()).to_bytes()) << dim;
+  }
+  for (const auto& [dims, entry] : {std::pair{Dims{3}, "reduce_column_groups"}, {Dims{0, 2, 3}, "reduce_groups"}, {Dims{0, 2}, "reduce_groups"}}) {
+    auto made = [&dims](const Device& d) { return sum(randn({5, 40, 70, 9}, {.device = d, .seed = 9}), {.dims = dims}); };
+    const std::vector<std::uint8_t> got = made(fresh.device()).to_bytes();
+    EXPECT_TRUE(last_plan().starts_with(entry)) << last_plan();
+    EXPECT_EQ(got, made(test_devices().front()).to_bytes()) << entry;
+  }
   const Tensor sums = sum(randn({3, 2000}, {.device = fresh.device(), .seed = 9}), {.dims = {1}});
   EXPECT_TRUE(last_plan().starts_with("reduce_groups")) << last_plan();
   EXPECT_EQ(sums.to_bytes(), sum(randn({3, 2000}, {.device = test_devices().front(), .seed = 9}), {.dims = {1}}).to_bytes());

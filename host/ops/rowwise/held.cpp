@@ -79,6 +79,7 @@ void hold(const RowBody& body, RowwiseProblem* p) {
 RowLength length_of(std::int64_t m, std::uint64_t teams) {
   if (m < REDUCE_SHORT_TEAM) return RowLength::short_rows;
   if (m > kLongestOfGroup) return RowLength::long_rows;
+  if (m > kLongestOfShared) return RowLength::chains;
   if (m <= REDUCE_SHORT_TEAM * REDUCE_FEW_HELD) return RowLength::few_held;
   return reduce_blocks(static_cast<std::uint64_t>(m)) <= teams ? RowLength::held : RowLength::fits;
 }
