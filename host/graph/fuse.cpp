@@ -157,6 +157,10 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
     return std::nullopt;
   }
   Piece p{.meaning = &m, .space = {}, .operands = {}};
+  if (numel(m.sizes) == 0) {
+    why = "it has no elements";
+    return std::nullopt;
+  }
   if (!m.function.empty() && has_positions_but_places(m.function)) {
     why = "its function reads the positions of elements";
     return std::nullopt;

@@ -231,8 +231,9 @@ struct Walks {
 /// Joins adjacent dimensions without reordering, because the order of the reduced elements is part of the contract.
 void join_in_order(const Dims& sizes, std::span<const Dims> strides, Walks& w) {
   std::int64_t n = 0;
+  const bool none = numel(sizes) == 0;  // kernels divide by sizes, of which none may be 0 then
   for (int d = sizes.rank() - 1; d >= 0; --d) {
-    if (sizes[d] == 1) continue;
+    if (sizes[d] == 1 || none) continue;
     bool joins = n > 0;
     for (std::size_t k = 0; k < strides.size() && joins; ++k)
       joins = strides[k][d] == w.reduced[16 * (k + 1) + static_cast<std::size_t>(n) - 1] * w.reduced_size[static_cast<std::size_t>(n) - 1];

@@ -149,6 +149,14 @@ TEST(Fused, RowsTakeWhatIsBeforeAndBehindThem) {
   }
 }
 
+TEST(Fused, OpsWithoutElementsStayAlone) {
+  CLUTCH_EACH_DEVICE(device)
+  expect_eager_bits(device, {zeros({4, 3, 0}, {.device = device})}, [](const Tensors& in) {
+    const Tensor h = mul(in[0], 2.0);
+    return Tensors{sum(h, {.dims = {0, 2}}), sum(h, {.dims = {1, 2}}), amax(h, {.dims = {0}}), prod(relu(h), {.dims = {2}}), h};
+  });
+}
+
 TEST(Fused, ProductsTakeWhatReadsThem) {
   struct Case {
     Dims a, b;

@@ -93,12 +93,15 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
       {"long columns whose results lie across", {18, 2100, 5}, {1, 18, 40000}, {1}},
       {"columns of several strides whose results lie across", {21, 5, 7, 3}, {1, 25, 200, 1500}, {1, 2}},
       {"images", {6, 3, 31, 33}, {}, {0, 2, 3}},
+      {"no elements", {4, 3, 0}, {18, 6, 1}, {0, 2}},
+      {"no elements of columns", {0, 2, 40}, {80, 41, 1}, {0, 1}},
   };
   CLUTCH_EACH_DEVICE(device) {
     for (const auto& c : layouts)
       for (std::string implementation : {"", "reduce_groups", "reduce_column_groups", "reduce_rows", "reduce_columns", "reduce_buffered", "reduce_strided"}) {
         std::string wrong;
-        ErrorCode code = code_of([&] { wrong = run(device, Reduce::sum, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
+        ErrorCode code = code_of(
+            [&] { wrong = run(device, numel(c.sizes) > 0 ? Reduce::sum : Reduce::prod, operand(DType::f32, c.sizes, c.strides), c.dims, implementation); });
         if (code == ErrorCode::not_supported && !implementation.empty()) continue;
         ASSERT_EQ(code, ErrorCode::ok) << c.name;
         ASSERT_EQ(wrong, "") << c.name << " " << implementation;
