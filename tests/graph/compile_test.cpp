@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <random>
@@ -1072,14 +1073,20 @@ std::vector<Tensor> random_program(std::uint32_t seed, std::span<const Tensor> i
 /// Arguments are random views of two pieces of memory, which overlap as they happen to. A call has the results of the eager one, and leaves memory as that
 /// does.
 TEST(Compile, RandomProgramsOnRandomViews) {
+  // By night as many as fit, those of the date, so that nights go through many.
+  const bool is_night = level() == "nightly";
+  const int programs = is_night ? 1500 : 20;
+  const auto most = std::chrono::seconds(120);
+  const auto first_seed = static_cast<std::uint32_t>(seed()) + (is_night ? static_cast<std::uint32_t>(today()) : 0);
   CLUTCH_EACH_BACKEND(device, backend) {
-    const int programs = level() == "nightly" ? 1500 : 20;
     for (const bool reads : {false, true}) {
+      const auto begin = std::chrono::steady_clock::now();
       auto f = compile([](std::uint32_t program, std::span<const Tensor> in, bool with_reads) { return random_program(program, in, with_reads); },
                        {.graph = {.backend = backend}, .graph_breaks = reads ? GraphBreaks::allowed : GraphBreaks::forbidden, .max_classes = 40});
-      std::mt19937 random(static_cast<std::uint32_t>(seed()) + (reads ? 1 : 0));
+      std::seed_seq seeds{first_seed, reads ? 1U : 0U};
+      std::mt19937 random(seeds);
       auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(n)); };
-      for (int i = 0; i < programs; ++i) {
+      for (int i = 0; i < programs && (i < 20 || std::chrono::steady_clock::now() - begin < most); ++i) {
         const auto program = static_cast<std::uint32_t>(random());
         const std::int64_t n = 1 + below(6);
         std::vector<std::pair<Dims, std::int64_t>> views;  // strides and offset

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <set>
 
@@ -59,6 +60,7 @@ const std::vector<Device>& test_devices() {
 
 std::uint64_t seed() { return std::strtoull(setting("CLUTCH_TEST_SEED").c_str(), nullptr, 10); }
 std::string level() { return setting("CLUTCH_TEST_LEVEL"); }
+std::int64_t today() { return std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count(); }
 std::string tested_entries() { return setting("CLUTCH_TEST_ENTRIES"); }
 
 DeviceTraits wide_cpu() {

@@ -19,6 +19,8 @@ const std::vector<Device>& test_devices();
 std::uint64_t seed();
 /// "smoke", "full" or "nightly".
 std::string level();
+/// The number of today's date: tests that do a share of their work each day take another share each.
+std::int64_t today();
 /// CLUTCH_TEST_ENTRIES.
 std::string tested_entries();
 
