@@ -18,7 +18,8 @@
 #endif
 
 // Loops over states: where an item's states are few, it has them in registers.
-#if CLUTCH_STATES <= 32 && (WIDTH == 1 || defined(CLUTCH_ENTRY_selective_scan_forward))
+#if (CLUTCH_STATES <= 32 && (WIDTH == 1 || defined(CLUTCH_ENTRY_selective_scan_forward))) || \
+    (CLUTCH_STATES <= 64 && WIDTH == 1 && defined(CLUTCH_ENTRY_selective_scan_forward))
 #define SCAN_STATES _Pragma("unroll")
 #else
 #define SCAN_STATES _Pragma("unroll 1")

@@ -327,18 +327,13 @@ static inline void sparse24_compress_body(CLUTCH_ID_PARAMS, __global T* values, 
         if (!compress_lanes(to + 2 * g, codes + g / 2, from + 4 * g) && strict) break;
 #endif
     for (; g < end; ++g) {
-      T x[4] = {0, 0, 0, 0};
-      uint set = 0;
-      if (4 * g + 4 <= k) {
-#pragma unroll
-        for (ulong e = 0; e < 4; ++e) x[e] = from[(long)(4 * g + e) * w_k];
-      } else {
-        for (ulong e = 0; 4 * g + e < k; ++e) x[e] = from[(long)(4 * g + e) * w_k];
-      }
-#pragma unroll
-      for (ulong e = 0; e < 4; ++e) set |= (uint)((x[e] & (T)CLUTCH_MAGNITUDE) != 0) << e;
-      const uint code = CODE_OF(set);
-      to[2 * g] = x[code & 3], to[2 * g + 1] = x[code >> 2];
+      // Selects, as an array whose elements no constants name would be in memory.
+      __global const T* const quad = from + (long)(4 * g) * w_k;
+      const int left = (int)min(k - 4 * g, (ulong)4);
+      const T x0 = quad[0], x1 = left > 1 ? quad[w_k] : 0, x2 = left > 2 ? quad[2 * w_k] : 0, x3 = left > 3 ? quad[3 * w_k] : 0;
+#define IS_SET(x) ((uint)(((x) & (T)CLUTCH_MAGNITUDE) != 0))
+      const uint set = IS_SET(x0) | IS_SET(x1) << 1 | IS_SET(x2) << 2 | IS_SET(x3) << 3, code = CODE_OF(set), first_of = code & 3, second_of = code >> 2;
+      to[2 * g] = first_of == 0 ? x0 : first_of == 1 ? x1 : x2, to[2 * g + 1] = second_of == 1 ? x1 : second_of == 2 ? x2 : x3;
       if (strict && popcount(set) > 2) atomic_min(info, (uint)(row * row_groups + g));
       if (g & 1 || g + 1 == row_groups)
         codes[g / 2] = (uchar)(g & 1 ? low | code << 4 : code);

@@ -292,7 +292,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     plan.defines.set("CLUTCH_TEAM", cap / rows).set("CLUTCH_ROWS", rows);
     plan.tuning.tile = p.part == EighPart::sweeps ? EIGH_ITEMS : EIGH_ITEMS / (cap / rows);  // matrices of a group
     if (p.part != EighPart::first) plan.entry = p.part == EighPart::sweeps ? kSweepsEntry : kRotationsEntry;
-    plan.keeps_many = p.part != EighPart::sweeps;
+    if (p.part != EighPart::sweeps) plan.keeps = KernelPlan::Keeps::most;
   }
   if (plan.entry == "eigh_jacobi_items") plan.tuning.tile = EIGH_ITEMS;
   if (is_group && plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);

@@ -328,6 +328,8 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
   }
   if (few) {
     plan.tuning.set_items(kMatmulFewItems);
+    // What an item loads ahead waits in registers, beside several results or as wide numbers.
+    if (p.few_each > 1 || is_wide(p.a)) plan.keeps = KernelPlan::Keeps::many;
     d.set("CLUTCH_FEW_EACH", p.few_each).set("CLUTCH_FEW_ROWS", p.few_rows).set("CLUTCH_A_ALONG_K", p.a_along_k).set("CLUTCH_B_ALONG_K", p.b_along_k);
     d.set("CLUTCH_QUADS", is_plain_float(p.a) && is_plain_float(p.b)).set("CLUTCH_A_BYTES", bits(p.a) / 8).set("CLUTCH_B_BYTES", bits(p.b) / 8);
   }

@@ -269,6 +269,7 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   if (brings) plan.defines.set("CLUTCH_HELD", REDUCE_BLOCK);
   // What is held takes 32 of them; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
   if (holds) plan.registers = 80;
+  if (holds && p.length == RowLength::held) plan.keeps = KernelPlan::Keeps::many;
   // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
   // a single group.
   plan.defines.set("CLUTCH_KEPT", brings || holds ? p.held_kept : plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);

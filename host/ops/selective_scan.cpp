@@ -105,7 +105,7 @@ int selective_scan_steps(std::string_view entry) { return entry == kGroups ? 3 :
 KernelPlan select(const DeviceTraits& traits, const SelectiveScanProblem& p, std::string_view forced) {
   const auto& chosen = p.backward ? choose<SelectiveScanProblem>(kBackwards, traits, p, forced, kBackward)
                                   : choose<SelectiveScanProblem>(kForwards, traits, p, forced, kForward);
-  KernelPlan plan{.stem = kForward, .entry = chosen.name, .tuning = row_tuning(traits), .keeps_many = true};
+  KernelPlan plan{.stem = kForward, .entry = chosen.name, .tuning = row_tuning(traits), .keeps = KernelPlan::Keeps::most};
   if (chosen.name == kGroups) plan.tuning = {.local = SELECTIVE_SCAN_ITEMS};
   // Neighbouring items have neighbouring channels: each of them one lane.
   if (plan.tuning.local > 1) plan.tuning.width = 1;

@@ -78,6 +78,31 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    16384,
                    {32, 64}});
+  calls.push_back({"softmax, 2^20 rows of 8",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 8});
+                     return [=] { nn::softmax(x); };
+                   },
+                   1 << 20,
+                   {4096, 8192}});
+  calls.push_back({"softmax over 21 channels, 256 images of 64 x 64",
+                   one,
+                   [=](std::int64_t images) -> Call {
+                     const Tensor x = make({images, 21, 64, 64});
+                     return [=] { nn::softmax(x, 1); };
+                   },
+                   256,
+                   {1, 2}});
+  // Statistics of a batch norm.
+  calls.push_back({"sum of each of 64 channels, 128 images of 56 x 56",
+                   one,
+                   [=](std::int64_t images) -> Call {
+                     const Tensor x = make({images, 64, 56, 56});
+                     return [=] { sum(x, {.dims = {0, 2, 3}}); };
+                   },
+                   128,
+                   {1, 2}});
   calls.push_back({"cumsum, 16384 rows of 1024",
                    one,
                    [=](std::int64_t rows) -> Call {
