@@ -115,7 +115,7 @@ KernelPlan select(const DeviceTraits& traits, const CumsumProblem& p, std::strin
   if (chosen.name == kGroups || chosen.name == kCarryGroups) plan.tuning = {.local = CUMSUM_GROUP_ITEMS};
   DType accumulator = sum_dtype(p.dtype, "cumsum");
   // An item has 16 elements and their sums.
-  if (chosen.name == kGroups && is_wide(accumulator)) plan.keeps = KernelPlan::Keeps::many;
+  if ((chosen.name == kGroups || chosen.name == kCarryGroups) && is_wide(accumulator)) plan.keeps = KernelPlan::Keeps::many;
   set_lanes(plan, traits, is_wide(accumulator), 2, p.wide_index, p.rank_lanes);
   plan.defines.set_text("T_NAME", name(p.dtype))
       .set_text("O_NAME", name(p.output))
