@@ -3,9 +3,8 @@
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
 // team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
-// one of the inputs once and hold it in registers. rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row; local memory of 2 REDUCE_GROUP_ITEMS
-// accumulators. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h),
-// `chunk` of them at a time.
+// one of the inputs once and hold it in registers. rowwise_items: so does an item, of a short row. rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row;
+// local memory of 2 REDUCE_GROUP_ITEMS accumulators. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h), `chunk` of them at a time.
 // Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
 // Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
@@ -17,8 +16,8 @@
 //   CLUTCH_KNOWS      if defined: bits of totals that have a form from kept values, CLUTCH_TOTAL1_KEPT and so on
 //   CLUTCH_SIDES      if defined: vectors that an item computes side by side, by the functions with a bit in CLUTCH_SIDE_BY_SIDE_OF (totals, then
 //                     ROWWISE_TOTALS: the elements), which have forms for that: CLUTCH_TOTAL0_SIDES, CLUTCH_ELEMENTS_SIDES, CLUTCH_ELEMENTS_KEPT_SIDES
-//   CLUTCH_HELD       rowwise_columns, if defined: an item brings rows of one input near; rowwise_groups, if defined: elements of one input that an item holds,
-//   REDUCE_FEW_HELD of rows of at most 16 times as many elements,
+//   CLUTCH_HELD       rowwise_items: elements of one input that an item holds; rowwise_columns, if defined: an item brings rows of one input near;
+//   rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
 //                     REDUCE_HELD of rows of at most as many blocks as a group has teams
 //   from expression.clh CLUTCH_TOTAL0 to CLUTCH_TOTAL3, CLUTCH_ELEMENTS (CLUTCH_ELEMENTS_KEPT with kept values), CLUTCH_RESULTS, with their parameters; with
 //   CLUTCH_HELD for each input k CLUTCH_LOAD_OF_k, that input's load from memory as CLUTCH_LOAD_ROW, or for the held one CLUTCH_LOAD_HELD;
@@ -73,6 +72,25 @@
     for (int l = 0; l < WIDTH; ++l) at[l] = row[k] + (v * WIDTH + max(l, left_out)) * across[k]; \
     CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at, WIDTH, x);                           \
   }
+#elif defined(CLUTCH_ENTRY_rowwise_items)
+#define CLUTCH_TEAMS
+#define CLUTCH_ITEMS
+// Unrolled, what an item holds is in registers. On CPUs the text would be too long. The last eight elements may be absent.
+#ifdef CLUTCH_IS_CPU
+#define CLUTCH_UNROLL_ITEMS _Pragma("unroll 1")
+#else
+#define CLUTCH_UNROLL_ITEMS _Pragma("unroll")
+#endif
+#define CLUTCH_EACH_ELEMENT(u) CLUTCH_UNROLL_ITEMS for (int u = 0; u < CLUTCH_HELD; ++u) if (u < CLUTCH_HELD - 8 || u < (int)m)
+#define CLUTCH_KNOWN_VALUE values[u]
+#define CLUTCH_ROW_PARAMS , const IDX *inner, const A *totals, VF *values CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS
+#define CLUTCH_ROW_NAMES , inner, totals, values CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES
+#undef CLUTCH_LOAD_ROW
+#define CLUTCH_LOAD_ROW(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k])
+#define CLUTCH_LOAD_HELD(k, dtype) values[u]
+#define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(CLUTCH_LOAD_OF_, k)(k, dtype)
+#define LOAD_FIRST CLUTCH_LOAD_ROW
+#define STORE_ELEMENT(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k], x);
 #elif defined(CLUTCH_ENTRY_rowwise_column_groups)
 #define CLUTCH_TEAMS
 #define CLUTCH_SHARED
@@ -455,6 +473,54 @@ __kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS
 #if CLUTCH_ELEMENT_COUNT > 0
     for (IDX j = (IDX)q; there && j < (IDX)m; j += REDUCE_COLUMN_ITEMS) {
       CLUTCH_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, STORE_ELEMENT)
+    }
+#endif
+  }
+}
+#endif
+
+// Rows of up to ROWWISE_ITEM_ELEMENTS elements at any stride, each held by an item: one input is read once. Neighbours have neighbouring rows.
+#ifdef CLUTCH_ENTRY_rowwise_items
+#if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
+#define ITEM_ELEMENTS CLUTCH_ELEMENTS_KEPT
+#else
+#define ITEM_ELEMENTS CLUTCH_ELEMENTS
+#endif
+__kernel void rowwise_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+                            CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
+  CLUTCH_IF_PREDICATE
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(kept)
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  CLUTCH_SHIFT_BUFFERS
+  for (ulong row = get_global_id(0); row < n; row += get_global_size(0)) {
+    IDX offset[CLUTCH_OPERANDS] = {0};
+    add_offsets_unrolled((IDX)row, rank, size, kept, 0, offset);
+    A totals[ROWWISE_TOTALS + 1] = {0};
+    totals[ROWWISE_TOTALS] = (A)m;
+    VF values[CLUTCH_HELD];
+    CLUTCH_EACH_ELEMENT(u) {
+      const IDX j = u;
+      values[u] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
+    }
+    totals[0] = item_total_0(offset, m CLUTCH_ROW_NAMES);
+#if CLUTCH_TOTAL_COUNT > 1
+    totals[1] = item_total_1(offset, m CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+    totals[2] = item_total_2(offset, m CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+    totals[3] = item_total_3(offset, m CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_RESULT_COUNT > 0
+    row_results(offset CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_ELEMENT_COUNT > 0
+    CLUTCH_EACH_ELEMENT(u) {
+      const IDX j = u;
+      ITEM_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, STORE_ELEMENT)
     }
 #endif
   }

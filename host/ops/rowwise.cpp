@@ -232,6 +232,19 @@ std::string fits_column_groups(const DeviceTraits& traits, const RowwiseProblem&
   return refuses_teams(traits, p.accumulator);
 }
 
+constexpr std::string_view kItems = "rowwise_items";
+std::string fits_items(const DeviceTraits& traits, const RowwiseProblem& p) {
+  if (std::string why = computes(traits, p); !why.empty()) return why;
+  if (p.eights == 0)
+    return fmt::format("rows must have at most {} elements, of an f32 or narrower input that a short function reads again, got others", ROWWISE_ITEM_ELEMENTS);
+  return refuses_group_items(traits, REDUCE_TEAM);
+}
+/// Of rows that are long in memory neighbours load elements far from each other.
+std::string fits_many_items(const DeviceTraits& traits, const RowwiseProblem& p) {
+  if (!p.many || (p.rows && p.length != RowLength::short_rows)) return "rows must be many, and side by side or short, got others";
+  return fits_items(traits, p);
+}
+
 constexpr std::string_view kColumns = "rowwise_columns";
 std::string fits_columns(const DeviceTraits& traits, const RowwiseProblem& p) {
   return p.columns ? computes(traits, p)
@@ -243,12 +256,13 @@ std::string fits_columns_of_cores(const DeviceTraits& traits, const RowwiseProbl
   return why.empty() ? fits_columns(traits, p) : why;
 }
 
-constexpr std::array<Implementation<RowwiseProblem>, 5> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
+constexpr std::array<Implementation<RowwiseProblem>, 6> kImplementations{{{kGroups, fits_groups, of_groups<fits_filled_teams>},
+                                                                          {kItems, fits_items, of_groups<fits_many_items>},
                                                                           {kColumnGroups, fits_column_groups, of_groups<fits_column_groups>},
                                                                           {kColumns, fits_columns, fits_columns_of_cores},
                                                                           {"rowwise_rows", fits_rows},
                                                                           {"rowwise_strided", computes}}};
-bool takes_teams(std::string_view entry) { return entry == kGroups || entry == kColumnGroups; }
+bool takes_teams(std::string_view entry) { return entry == kGroups || entry == kItems || entry == kColumnGroups; }
 /// Those that launch other ops.
 constexpr std::array<Implementation<RowwiseProblem>, 1> kByOthers{{{kComposed, computes}}};
 
@@ -269,10 +283,12 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   if (brings) plan.defines.set("CLUTCH_HELD", REDUCE_BLOCK);
   // What is held takes 32 of them; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
   if (holds) plan.registers = 80;
-  if (holds && p.length == RowLength::held) plan.keeps = KernelPlan::Keeps::many;
+  const bool items = plan.entry == kItems;
+  if (items) plan.defines.set("CLUTCH_HELD", 8 * p.eights);
+  if ((holds && p.length == RowLength::held) || (items && p.eights > 4)) plan.keeps = KernelPlan::Keeps::many;
   // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
   // a single group.
-  plan.defines.set("CLUTCH_KEPT", brings || holds ? p.held_kept : plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
+  plan.defines.set("CLUTCH_KEPT", brings || holds || items ? p.held_kept : plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
   plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
       .set_type("A", p.accumulator);
   return plan;
@@ -381,7 +397,9 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   for (std::size_t k = 0; k < l.tensors.size(); ++k)
     p.columns = p.columns && (l.kept[16 * k] == 1 || (l.kept[16 * k] == 0 && k >= static_cast<std::size_t>(p.element_count + p.result_count)));
   p.far_apart = p.columns && are_far_apart(l, c);
-  p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, &p);
+  p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, c.m, &p);
+  constexpr std::int64_t kItemsOfUnit = 1024;
+  p.many = c.n >= kItemsOfUnit * c.runtime->traits().compute_units;
   return l;
 }
 
@@ -534,7 +552,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
     encoder.value(std::uint32_t{neighbours_are_of_rows(l) ? 1u : 0u});
   else if (columns)
     encoder.value(chunk);
-  else
+  else if (plan.entry != kItems)
     encoder.value(chunk).value(static_cast<std::uint32_t>((streams ? ROWWISE_STREAMS : 0) | (bytes >= kLateBytes ? ROWWISE_LATE : 0)));
   encoder.value(static_cast<std::int32_t>(l.rank));
   bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);

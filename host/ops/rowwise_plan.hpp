@@ -78,7 +78,9 @@ struct RowwiseProblem {
   std::uint8_t held_kept = kMaxTotals;  ///< the total whose values take the place of what is held
   bool columns = false;                 ///< neighbours in memory are of neighbouring rows, of at most a block
   bool far_apart = false;               ///< for columns: a core's caches have place for few rows, as the distance between them has many factors of two
-  std::uint8_t unused[5] = {};
+  std::uint8_t eights = 0;              ///< eights of elements that an item can hold a row in; 0 if it cannot
+  bool many = false;                    ///< there are rows for every item that the device runs at a time
+  std::uint8_t unused[3] = {};
 };
 
 struct Meaning;

@@ -16,6 +16,9 @@
 #define ROWWISE_STREAMS 1
 #define ROWWISE_LATE 2
 
+// rowwise_items: elements of a row at most.
+#define ROWWISE_ITEM_ELEMENTS 64
+
 // rowwise_columns: vectors of rows side by side that an item takes at most, and vectors of them, one for each element, that stay in a core's caches.
 #define ROWWISE_ABREAST 4
 #define ROWWISE_KEPT 4096

@@ -155,6 +155,10 @@ TEST(Rowwise, ColumnsHaveTheBitsOfTheReference) {
         if (dtype == DType::f32 && !known_bug(device, "loops_end_early")) {
           const std::vector<Tensor> groups = made("rowwise_column_groups");
           for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(groups[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " by groups";
+          if (sizes[1] <= 8) {
+            const std::vector<Tensor> items = made("rowwise_items");
+            for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(items[k].to_bytes(), strided[k].to_bytes()) << "output " << k << " by items";
+          }
         }
         if (sizes[1] > 2048) continue;  // refused
         const std::vector<Tensor> forced = made("rowwise_columns");
@@ -305,7 +309,9 @@ TEST(Rowwise, GroupsOfItemsHaveTheBitsOfTheReference) {
       // Over the input; results are made of it as it was.
       const Tensor given = randn({37, m}, {.device = device, .seed = 7}), first = given.slice(1, 0, 1).clone();
       const std::vector<Tensor> apart = rowwise(softmax, std::span(&given, 1), strided);
-      for (const std::string& entry : entries) {
+      std::vector<std::string> all(entries.begin(), entries.end());
+      if (m <= 64) all.emplace_back("rowwise_items");
+      for (const std::string& entry : all) {
         const Tensor y = given.clone(), firsts = zeros({37, 1}, {.device = device}), over[] = {y, firsts};
         rowwise_out(over, softmax, std::span(&y, 1), {.implementation = entry});
         EXPECT_EQ(y.to_bytes(), apart[0].to_bytes()) << entry << " of " << m;
@@ -918,6 +924,16 @@ TEST(Rowwise, SelectionByTraitsAlone) {
   rows.length = detail::RowLength::short_rows;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_column_groups");
   EXPECT_EQ(detail::select(gpu, rows, "rowwise_groups").entry, "rowwise_groups");
+  rows.eights = 1, rows.held = 1;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_column_groups");
+  rows.many = true;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_items");
+  rows.length = detail::RowLength::few_held;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_groups");
+  rows.rows = false;
+  EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_items");
+  rows.rows = true, rows.many = false, rows.eights = 0, rows.held = detail::kNoneHeld;
+  EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_items"); }).find("rows must have at most 64 elements"), std::string::npos);
   rows.length = detail::RowLength::chains;
   EXPECT_EQ(detail::select(gpu, rows).entry, "rowwise_groups");
   EXPECT_NE(message_of([&] { detail::select(gpu, rows, "rowwise_column_groups"); }).find("rows must have at most 1048576 elements, got more"),
