@@ -3,10 +3,10 @@
 // A total may use earlier totals. Totals combine in the order of common/reduce_order.clh; so do results of blocks.
 // Ownership: an item takes `chunk` whole rows at a time, reading a row once for each total and once for the elements, without local memory. rowwise_groups: a
 // team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
-// one of the inputs once and hold it in registers. rowwise_items: so does an item, of a short row. rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row;
-// local memory of 2 REDUCE_GROUP_ITEMS accumulators. rowwise_columns: an item takes panels of neighbouring rows (rowwise/args.h), `chunk` of them at a time.
-// Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
-// Needs: what common/reduce_order.clh needs;
+// one of the inputs once and hold it in registers. rowwise_items: so does an item, of a short row; with CLUTCH_ALONG local memory of the group's rows.
+// rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row; local memory of 2 REDUCE_GROUP_ITEMS accumulators. rowwise_columns: an item takes panels of
+// neighbouring rows (rowwise/args.h), `chunk` of them at a time. Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept
+// dimensions are s0, s1, ...; each operand has one stride along a row. Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
 //   CLUTCH_TOTAL_COUNT                          number of totals, 1 to ROWWISE_TOTALS
 //   CLUTCH_TOTAL_OP0 to CLUTCH_TOTAL_OP3        their operations (common/reductions.h)
@@ -16,6 +16,7 @@
 //   CLUTCH_KNOWS      if defined: bits of totals that have a form from kept values, CLUTCH_TOTAL1_KEPT and so on
 //   CLUTCH_SIDES      if defined: vectors that an item computes side by side, by the functions with a bit in CLUTCH_SIDE_BY_SIDE_OF (totals, then
 //                     ROWWISE_TOTALS: the elements), which have forms for that: CLUTCH_TOTAL0_SIDES, CLUTCH_ELEMENTS_SIDES, CLUTCH_ELEMENTS_KEPT_SIDES
+//   CLUTCH_ALONG      rowwise_items: 1 if rows are behind one another in memory
 //   CLUTCH_HELD       rowwise_items: elements of one input that an item holds; rowwise_columns, if defined: an item brings rows of one input near;
 //   rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
 //                     REDUCE_HELD of rows of at most as many blocks as a group has teams
@@ -479,12 +480,35 @@ __kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS
 }
 #endif
 
-// Rows of up to ROWWISE_ITEM_ELEMENTS elements at any stride, each held by an item: one input is read once. Neighbours have neighbouring rows.
+// Rows of up to ROWWISE_ITEM_ELEMENTS elements at any stride, each held by an item: one input is read once. Neighbours have neighbouring rows. With
+// CLUTCH_ALONG rows are behind one another in memory, so items load and store them together, through local memory: element c of row r is number r * pitch + c,
+// an odd pitch.
 #ifdef CLUTCH_ENTRY_rowwise_items
 #if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
 #define ITEM_ELEMENTS CLUTCH_ELEMENTS_KEPT
 #else
 #define ITEM_ELEMENTS CLUTCH_ELEMENTS
+#endif
+CLUTCH_INLINE void totals_of_item(A* totals, const IDX* offset, ulong m, const IDX* inner, VF* values CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+  totals[ROWWISE_TOTALS] = (A)m;
+  totals[0] = item_total_0(offset, m CLUTCH_ROW_NAMES);
+#if CLUTCH_TOTAL_COUNT > 1
+  totals[1] = item_total_1(offset, m CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 2
+  totals[2] = item_total_2(offset, m CLUTCH_ROW_NAMES);
+#endif
+#if CLUTCH_TOTAL_COUNT > 3
+  totals[3] = item_total_3(offset, m CLUTCH_ROW_NAMES);
+#endif
+}
+#if CLUTCH_ALONG
+// Elements of `rows` rows from row `first` on, as number e of them, element c of row r.
+#define EACH_OF_TILE                                                              \
+  for (uint e = item, r = item / (uint)m, c = item % (uint)m; e < rows * (uint)m; \
+       e += items, c += items % (uint)m, r += items / (uint)m + (c >= (uint)m), c -= c >= (uint)m ? (uint)m : 0)
+#define KEEP_IN_TILE(k, dtype, x) tile[item * pitch + u] = x;
+#define STORE_OF_TILE(k, dtype) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), (IDX)(first + r) * kept[k][0] + j * inner[k], tile[r * pitch + c]);
 #endif
 __kernel void rowwise_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                             CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
@@ -494,26 +518,51 @@ __kernel void rowwise_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
   CLUTCH_STRIDES(kept)
   CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
   CLUTCH_SHIFT_BUFFERS
+#if CLUTCH_ALONG
+  __local VF tile[ROWWISE_ALONG_ITEMS * (CLUTCH_HELD + 1)];
+  const uint item = (uint)get_local_id(0), items = (uint)get_local_size(0), pitch = (uint)m | 1;
+  for (ulong first = get_group_id(0) * items; first < n; first += get_num_groups(0) * items) {
+    const uint rows = (uint)min((ulong)items, n - first);
+    EACH_OF_TILE {
+      const IDX j = (IDX)c;
+      IDX offset[CLUTCH_OPERANDS];
+      CLUTCH_UNROLL_ITEMS for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = (IDX)(first + r) * kept[k][0];
+      tile[r * pitch + c] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < rows) {
+      IDX offset[CLUTCH_OPERANDS];
+      CLUTCH_UNROLL_ITEMS for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = (IDX)(first + item) * kept[k][0];
+      VF values[CLUTCH_HELD];
+      CLUTCH_EACH_ELEMENT(u) values[u] = tile[item * pitch + u];
+      A totals[ROWWISE_TOTALS + 1] = {0};
+      totals_of_item(totals, offset, m, inner, values CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
+#if CLUTCH_RESULT_COUNT > 0
+      row_results(offset CLUTCH_ROW_NAMES);
+#endif
+      CLUTCH_EACH_ELEMENT(u) {
+        const IDX j = u;
+        ITEM_ELEMENTS(CLUTCH_LOAD_VALUE, CLUTCH_NO_POSITION, KEEP_IN_TILE)
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);  // results read what elements may be written over
+    EACH_OF_TILE {
+      const IDX j = (IDX)c;
+      CLUTCH_STORES_LATER(STORE_OF_TILE)
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // the tile is written again
+  }
+#else
   for (ulong row = get_global_id(0); row < n; row += get_global_size(0)) {
     IDX offset[CLUTCH_OPERANDS] = {0};
     add_offsets_unrolled((IDX)row, rank, size, kept, 0, offset);
-    A totals[ROWWISE_TOTALS + 1] = {0};
-    totals[ROWWISE_TOTALS] = (A)m;
     VF values[CLUTCH_HELD];
     CLUTCH_EACH_ELEMENT(u) {
       const IDX j = u;
       values[u] = CLUTCH_HELD_ROW(CLUTCH_LOAD_ROW);
     }
-    totals[0] = item_total_0(offset, m CLUTCH_ROW_NAMES);
-#if CLUTCH_TOTAL_COUNT > 1
-    totals[1] = item_total_1(offset, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-    totals[2] = item_total_2(offset, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-    totals[3] = item_total_3(offset, m CLUTCH_ROW_NAMES);
-#endif
+    A totals[ROWWISE_TOTALS + 1] = {0};
+    totals_of_item(totals, offset, m, inner, values CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
 #if CLUTCH_RESULT_COUNT > 0
     row_results(offset CLUTCH_ROW_NAMES);
 #endif
@@ -524,6 +573,7 @@ __kernel void rowwise_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
     }
 #endif
   }
+#endif
 }
 #endif
 

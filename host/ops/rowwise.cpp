@@ -237,7 +237,8 @@ std::string fits_items(const DeviceTraits& traits, const RowwiseProblem& p) {
   if (std::string why = computes(traits, p); !why.empty()) return why;
   if (p.eights == 0)
     return fmt::format("rows must have at most {} elements, of an f32 or narrower input that a short function reads again, got others", ROWWISE_ITEM_ELEMENTS);
-  return refuses_group_items(traits, REDUCE_TEAM);
+  static_assert(ROWWISE_ALONG_ITEMS == REDUCE_TEAM && ROWWISE_ALONG_ITEMS * (REDUCE_SHORT_TEAM + 1) <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK);
+  return refuses_teams(traits, p.accumulator);
 }
 /// Of rows that are long in memory neighbours load elements far from each other.
 std::string fits_many_items(const DeviceTraits& traits, const RowwiseProblem& p) {
@@ -284,7 +285,8 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   // What is held takes 32 of them; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
   if (holds) plan.registers = 80;
   const bool items = plan.entry == kItems;
-  if (items) plan.defines.set("CLUTCH_HELD", 8 * p.eights);
+  if (items) plan.defines.set("CLUTCH_HELD", 8 * p.eights).set("CLUTCH_ALONG", p.along);
+  if (items && p.along) plan.tuning.local = ROWWISE_ALONG_ITEMS;
   if ((holds && p.length == RowLength::held) || (items && p.eights > 4)) plan.keeps = KernelPlan::Keeps::many;
   // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
   // a single group.
@@ -400,6 +402,8 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, c.m, &p);
   constexpr std::int64_t kItemsOfUnit = 1024;
   p.many = c.n >= kItemsOfUnit * c.runtime->traits().compute_units;
+  p.along =
+      p.rows && p.eights > 0 && p.length == RowLength::short_rows && l.rank == 1 && p.element_count == 1 && is_floating(p.dtypes[0]) && !is_wide(p.dtypes[0]);
   return l;
 }
 

@@ -80,7 +80,8 @@ struct RowwiseProblem {
   bool far_apart = false;               ///< for columns: a core's caches have place for few rows, as the distance between them has many factors of two
   std::uint8_t eights = 0;              ///< eights of elements that an item can hold a row in; 0 if it cannot
   bool many = false;                    ///< there are rows for every item that the device runs at a time
-  std::uint8_t unused[3] = {};
+  bool along = false;                   ///< rows are short and behind one another in memory, and so is the one element output
+  std::uint8_t unused[2] = {};
 };
 
 struct Meaning;

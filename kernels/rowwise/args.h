@@ -18,6 +18,8 @@
 
 // rowwise_items: elements of a row at most.
 #define ROWWISE_ITEM_ELEMENTS 64
+// Items of a group of those that load and store short rows together.
+#define ROWWISE_ALONG_ITEMS 64
 
 // rowwise_columns: vectors of rows side by side that an item takes at most, and vectors of them, one for each element, that stay in a core's caches.
 #define ROWWISE_ABREAST 4

@@ -150,6 +150,7 @@ struct RowwiseCase {
     all.push_back(problem("short rows", "rowwise_rows", DType::f32, 37, 3, {}, {}, seed + 3));
     for (DType dtype : {DType::f32, DType::f16, DType::bf16}) all.push_back(problem(name(dtype), "rowwise_items", dtype, 75, 21, {1, 80}, {1, 77}, seed + 26));
     all.push_back(problem("short rows", "rowwise_items", DType::f32, 69, 8, {}, {11, 1}, seed + 27));
+    all.push_back(problem("thirteen", "rowwise_items", DType::bf16, 150, 13, {17, 1}, {}, seed + 30));
     all.push_back(problem("four chains", "rowwise_items", DType::f32, 37, 63, {1, 37}, {1, 40}, seed + 28));
     all.push_back(kept_problem("rowwise_items", 13, seed + 29, 37, {1, 37}));
     for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
@@ -187,6 +188,9 @@ struct RowwiseCase {
       {"rowwise_items", Edit::tail, "u < CLUTCH_HELD - 8 || u < (int)m", "u < CLUTCH_HELD - 8 || u + 1 < (int)m"},
       {"rowwise_items", Edit::stride, "offset[k] + j * inner[k])\n#define CLUTCH_LOAD_HELD", "offset[k] + j)\n#define CLUTCH_LOAD_HELD"},
       {"rowwise_items", Edit::offset, "(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k], x);", "(CLUTCH_CONCAT(b, k), offset[k] + j, x);"},
+      {"rowwise_items", Edit::tail, "e < rows * (uint)m;", "e + 1 < rows * (uint)m;"},
+      {"rowwise_items", Edit::stride, "pitch = (uint)m | 1", "pitch = (uint)m - 1"},
+      {"rowwise_items", Edit::offset, "offset[k] = (IDX)(first + item) * kept[k][0];", "offset[k] = (IDX)first * kept[k][0] + 1;"},
       {"rowwise_items", Edit::arithmetic, "partial[0], partial[1])", "partial[0], partial[0])"},
       {"rowwise_items", Edit::arithmetic, "values[u] = value;", "values[0] = value;"},
       {"rowwise_column_groups", Edit::tail, "(IDX)q; there && j < (IDX)m;", "(IDX)q; there && j + 1 < (IDX)m;"},
