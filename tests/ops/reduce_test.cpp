@@ -93,6 +93,7 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
       {"long columns whose results lie across", {18, 2100, 5}, {1, 18, 40000}, {1}},
       {"columns of several strides whose results lie across", {21, 5, 7, 3}, {1, 25, 200, 1500}, {1, 2}},
       {"images", {6, 3, 31, 33}, {}, {0, 2, 3}},
+      {"very many rows that do not join", {1200000, 2}, {3, 1}, {0, 1}},
       {"no elements", {4, 3, 0}, {18, 6, 1}, {0, 2}},
       {"no elements of columns", {0, 2, 40}, {80, 41, 1}, {0, 1}},
   };
