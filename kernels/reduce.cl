@@ -256,25 +256,14 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
 #endif
 
 // Any strides by groups: 8 items share a result, item q of them the partials q, q + 8, ..., and neighbours have neighbouring results, so that rows of memory
-// are read in long pieces; or, with `along`, neighbouring elements.
-//
-//   item           0     1  ...  31      32    33  ...           with 256 items; "width" is 32
-//   result         0     1  ...  31       0     1  ...
-//   partials       0, 8, ...              1, 9, ...
-//
-//   item           0     1  ...   7       8     9  ...           along
-//   result         0     0  ...   0       1     1  ...
-//   partials       0, 8  1, 9             0, 8  1, 9
-//
+// are read in long pieces; or, with `along`, neighbouring elements (REDUCE_SHARED_PLACE).
 // Local memory: a sum of each item, in two halves in turn, as items still read one while others write the next.
 #ifdef CLUTCH_ENTRY_reduce_column_groups
 __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, uint along, int rank,
                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, REDUCE_WAY_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   __local A parts[2 * REDUCE_GROUP_ITEMS];
-  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS;
-  const uint c = along ? item / REDUCE_COLUMN_ITEMS : item % width, q = along ? item % REDUCE_COLUMN_ITEMS : item / width;
-  const uint first = along ? c * REDUCE_COLUMN_ITEMS : c, step_of_parts = along ? 1 : width;
+  REDUCE_SHARED_PLACE
   REDUCE_SHAPE
 #if CLUTCH_SEVERAL
   REDUCED_SHAPE
@@ -293,7 +282,7 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
       add_offsets_unrolled((IDX)result, rank, size, kept, 0, offset);
       acc = shared_partial(offset, (IDX)(block * REDUCE_BLOCK), (IDX)min((block + 1) * REDUCE_BLOCK, m), q CLUTCH_ROW_NAMES);
     }
-    acc = shared_tree(parts + half_of_parts, acc, item, first, step_of_parts);
+    acc = shared_tree(parts + half_of_parts, acc, item, part, part_step);
     half_of_parts = REDUCE_GROUP_ITEMS - half_of_parts;
     if (there && q == 0) STORE_RESULT(offset[0], block, blocks, result, acc);
   }

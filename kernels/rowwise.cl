@@ -5,8 +5,11 @@
 // team of items takes a row of one block, a group a longer one; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. With CLUTCH_HELD its items read
 // one of the inputs once and hold it in registers. rowwise_items: so does an item, of a short row; with CLUTCH_ALONG local memory of the group's rows.
 // rowwise_column_groups: REDUCE_COLUMN_ITEMS items take a row; local memory of 2 REDUCE_GROUP_ITEMS accumulators. rowwise_columns: an item takes panels of
-// neighbouring rows (rowwise/args.h), `chunk` of them at a time. Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept
-// dimensions are s0, s1, ...; each operand has one stride along a row. Needs: what common/reduce_order.clh needs;
+// neighbouring rows (rowwise/args.h), `chunk` of them at a time.
+//
+// Operands are b0, b1, ...: element outputs, result outputs, inputs. Strides over the kept dimensions are s0, s1, ...; each operand has one stride along a row.
+//
+// Needs: what common/reduce_order.clh needs;
 //   CLUTCH_ELEMENT_COUNT, CLUTCH_RESULT_COUNT   number of outputs with a row's elements, and of outputs with one element a row
 //   CLUTCH_TOTAL_COUNT                          number of totals, 1 to ROWWISE_TOTALS
 //   CLUTCH_TOTAL_OP0 to CLUTCH_TOTAL_OP3        their operations (common/reductions.h)
@@ -178,6 +181,23 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #define CLUTCH_LATE_ELEMENTS
 #endif
 #endif  // CLUTCH_ENTRY_rowwise_columns
+#if CLUTCH_TOTAL_COUNT > 3
+#define EACH_TOTAL(DO) DO(0), DO(1), DO(2), DO(3);
+#elif CLUTCH_TOTAL_COUNT > 2
+#define EACH_TOTAL(DO) DO(0), DO(1), DO(2);
+#elif CLUTCH_TOTAL_COUNT > 1
+#define EACH_TOTAL(DO) DO(0), DO(1);
+#else
+#define EACH_TOTAL(DO) DO(0);
+#endif
+#define ROWWISE_SHAPE                                                    \
+  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);              \
+  CLUTCH_STRIDES(kept)
+// Each operand's stride along a row.
+#define ROWWISE_STEPS             \
+  IDX inner[ROWWISE_INNER_LANES]; \
+  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
 #define CLUTCH_POSITION_VALUE CLUTCH_NO_POSITION
 #define CLUTCH_SIDE_BY_SIDE (CLUTCH_TOTAL_NUMBER > 0 || CLUTCH_FETCH_IN < ROWWISE_TOTALS)
 #define CLUTCH_NAMED(name) CLUTCH_CONCAT(name##_, CLUTCH_TOTAL_NUMBER)
@@ -249,10 +269,8 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
                                 CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   const int streaming = (flags & ROWWISE_STREAMS) && CLUTCH_OUTPUT_ADDRESSES % 64 == 0, near = m <= REDUCE_BLOCK;
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
-  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  ROWWISE_SHAPE
+  ROWWISE_STEPS
 #if CLUTCH_KEPT < CLUTCH_TOTAL_COUNT
   V keeps[1 + CLUTCH_LATE][REDUCE_BLOCK / WIDTH];
   V *keep = keeps[0], *before_keep = keeps[CLUTCH_LATE];
@@ -274,16 +292,8 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
       add_offsets((IDX)(row + 1 < n ? row + 1 : row), rank, size, kept, 0, next);
       A totals[ROWWISE_TOTALS + 1] = {0};
       totals[ROWWISE_TOTALS] = (A)m;
-      totals[0] = row_total_0(offset, inner, m CLUTCH_ROW_NAMES);
-#if CLUTCH_TOTAL_COUNT > 1
-      totals[1] = row_total_1(offset, inner, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-      totals[2] = row_total_2(offset, inner, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-      totals[3] = row_total_3(offset, inner, m CLUTCH_ROW_NAMES);
-#endif
+#define ROW_TOTAL(k) totals[k] = CLUTCH_CONCAT(row_total_, k)(offset, inner, m CLUTCH_ROW_NAMES)
+      EACH_TOTAL(ROW_TOTAL)
       // Results first: elements may be written over the inputs.
 #if CLUTCH_RESULT_COUNT > 0
       row_results(offset CLUTCH_ROW_NAMES);
@@ -378,9 +388,7 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
   CLUTCH_IF_PREDICATE
   __local A parts[REDUCE_GROUP_ITEMS], results[REDUCE_BLOCK];
   const uint item = (uint)get_local_id(0), items = (uint)get_local_size(0), teams = items / team, of = item / team, p = item % team;
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
+  ROWWISE_SHAPE
   CLUTCH_SHIFT_BUFFERS
   // A row's items, and rows of a group at a time.
   const int shared = m > REDUCE_BLOCK;
@@ -404,16 +412,7 @@ __kernel void rowwise_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
     }
 #endif
 #define TEAM_TOTAL(k) totals[k] = CLUTCH_CONCAT(team_total_, k)(parts, results, offset, m, there, p, of, team, teams CLUTCH_ROW_NAMES)
-    TEAM_TOTAL(0);
-#if CLUTCH_TOTAL_COUNT > 1
-    TEAM_TOTAL(1);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-    TEAM_TOTAL(2);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-    TEAM_TOTAL(3);
-#endif
+    EACH_TOTAL(TEAM_TOTAL)
     // Results first: elements may be written over the inputs, which all totals have read behind a barrier.
 #if CLUTCH_RESULT_COUNT > 0
     if (there && member == 0) row_results(offset CLUTCH_ROW_NAMES);
@@ -439,13 +438,9 @@ __kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS
                                     CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   __local A parts[2 * REDUCE_GROUP_ITEMS];
-  const uint item = (uint)get_local_id(0), width = (uint)get_local_size(0) / REDUCE_COLUMN_ITEMS;
-  const uint c = along ? item / REDUCE_COLUMN_ITEMS : item % width, q = along ? item % REDUCE_COLUMN_ITEMS : item / width;
-  const uint part = along ? c * REDUCE_COLUMN_ITEMS : c, part_step = along ? 1 : width;
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
-  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  REDUCE_SHARED_PLACE
+  ROWWISE_SHAPE
+  ROWWISE_STEPS
   CLUTCH_SHIFT_BUFFERS
   uint turn = 0;
   for (ulong begin = get_group_id(0) * width; begin < n; begin += get_num_groups(0) * width) {
@@ -456,16 +451,7 @@ __kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS
     A totals[ROWWISE_TOTALS + 1] = {0};
     totals[ROWWISE_TOTALS] = (A)m;
 #define SHARED_TOTAL(k) totals[k] = CLUTCH_CONCAT(shared_total_, k)(parts, &turn, offset, m, there, q, item, part, part_step CLUTCH_ROW_NAMES)
-    SHARED_TOTAL(0);
-#if CLUTCH_TOTAL_COUNT > 1
-    SHARED_TOTAL(1);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-    SHARED_TOTAL(2);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-    SHARED_TOTAL(3);
-#endif
+    EACH_TOTAL(SHARED_TOTAL)
     // Results first, as above.
 #if CLUTCH_RESULT_COUNT > 0
     if (there && q == 0) row_results(offset CLUTCH_ROW_NAMES);
@@ -491,16 +477,8 @@ __kernel void rowwise_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS
 #endif
 CLUTCH_INLINE void totals_of_item(A* totals, const IDX* offset, ulong m, const IDX* inner, VF* values CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   totals[ROWWISE_TOTALS] = (A)m;
-  totals[0] = item_total_0(offset, m CLUTCH_ROW_NAMES);
-#if CLUTCH_TOTAL_COUNT > 1
-  totals[1] = item_total_1(offset, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-  totals[2] = item_total_2(offset, m CLUTCH_ROW_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-  totals[3] = item_total_3(offset, m CLUTCH_ROW_NAMES);
-#endif
+#define ITEM_TOTAL(k) totals[k] = CLUTCH_CONCAT(item_total_, k)(offset, m CLUTCH_ROW_NAMES)
+  EACH_TOTAL(ITEM_TOTAL)
 }
 #if CLUTCH_ALONG
 // Elements of `rows` rows from row `first` on, as number e of them, element c of row r.
@@ -513,10 +491,8 @@ CLUTCH_INLINE void totals_of_item(A* totals, const IDX* offset, ulong m, const I
 __kernel void rowwise_items(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                             CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
-  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  ROWWISE_SHAPE
+  ROWWISE_STEPS
   CLUTCH_SHIFT_BUFFERS
 #if CLUTCH_ALONG
   __local VF tile[ROWWISE_ALONG_ITEMS * (CLUTCH_HELD + 1)];
@@ -595,10 +571,9 @@ __kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
                               CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
   const ulong group = get_group_id(0), groups = get_num_groups(0), item = get_local_id(0), items = get_local_size(0);
-  IDX size[CLUTCH_RANK_LANES], kept[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], inner[ROWWISE_INNER_LANES], across[CLUTCH_OPERANDS];
-  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
-  CLUTCH_STRIDES(kept)
-  CLUTCH_CONCAT(vstore, ROWWISE_INNER_LANES)(inner_strides, 0, inner);
+  IDX across[CLUTCH_OPERANDS];
+  ROWWISE_SHAPE
+  ROWWISE_STEPS
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) across[k] = kept[k][0];
   CLUTCH_SHIFT_BUFFERS
   V acc[CLUTCH_PARTIALS * ROWWISE_ABREAST], all_totals[ROWWISE_ABREAST][ROWWISE_TOTALS + 1];
@@ -626,16 +601,8 @@ __kernel void rowwise_columns(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
         for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += inner[k];
       }
 #endif
-      columns_total_0(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#if CLUTCH_TOTAL_COUNT > 1
-      columns_total_1(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 2
-      columns_total_2(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
-#if CLUTCH_TOTAL_COUNT > 3
-      columns_total_3(offset, inner, (int)m CLUTCH_COLUMN_NAMES);
-#endif
+#define COLUMNS_TOTAL(k) CLUTCH_CONCAT(columns_total_, k)(offset, inner, (int)m CLUTCH_COLUMN_NAMES)
+      EACH_TOTAL(COLUMNS_TOTAL)
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = offset[k];
         // Results first: elements may be written over the inputs.
 #if CLUTCH_RESULT_COUNT > 0

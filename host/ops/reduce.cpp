@@ -98,6 +98,12 @@ Reduction validate(const Tensor* out, Reduce op, const ExprFunction& f, std::spa
 
 // select ------------------------------------------------------------------------------------------------------------
 
+/// True if neighbouring results have neighbouring elements, of one stride or of several. Of Walks or a ReduceProblem.
+template <class Elements>
+bool are_in_columns(const Elements& x) {
+  return x.layout == ReduceLayout::columns || x.vectors == ReduceVectors::columns;
+}
+
 std::string computes(const DeviceTraits& traits, const ReduceProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
 std::string fits_rows(const DeviceTraits& traits, const ReduceProblem& p) {
@@ -133,7 +139,6 @@ std::string fits_filled_teams(const DeviceTraits& traits, const ReduceProblem& p
 constexpr std::string_view kColumnGroups = "reduce_column_groups";
 
 std::string fits_column_groups(const DeviceTraits& traits, const ReduceProblem& p) {
-  static_assert(2 * REDUCE_GROUP_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK, "refuses_teams() asks for enough local memory");
   std::string why = computes(traits, p);
   return why.empty() ? refuses_teams(traits, p.accumulator) : why;
 }
@@ -189,6 +194,7 @@ std::string refuses_teams(const DeviceTraits& traits, DType accumulator) {
   // Loops that hold barriers must not end for one item alone.
   if (std::string why = refuses_long_loops(traits); !why.empty()) return why;
   if (std::string why = refuses_group_items(traits, REDUCE_TEAM); !why.empty()) return why;
+  static_assert(2 * REDUCE_GROUP_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK, "items that share results of any strides need no more local memory");
   return refuses_local_bytes(traits, (REDUCE_GROUP_ITEMS + REDUCE_BLOCK) * std::uint64_t{is_wide(accumulator) ? 8u : 4u});
 }
 
@@ -297,7 +303,7 @@ Walks with_columns(const Walks& w, std::size_t inputs, const DeviceTraits& trait
     for (std::size_t k = 0; k <= w.operands; ++k) std::swap(other.kept[16 * k], other.kept[16 * k + d]);
     classify(other, least_columns(traits));
     find_vectors(other, inputs);
-    if (other.layout == ReduceLayout::columns || other.vectors == ReduceVectors::columns) return other;
+    if (are_in_columns(other)) return other;
   }
   return w;
 }
@@ -354,7 +360,7 @@ std::optional<Walks> columns_of_blocks(const Walks& w, std::size_t inputs, const
   for (std::size_t i = 0; i < static_cast<std::size_t>(made.kept_rank); ++i) made.kept_size[i] = i < added ? w.reduced_size[d + i] : w.kept_size[i - added];
   classify(made, least_columns(traits));
   find_vectors(made, inputs);
-  if (made.layout != ReduceLayout::columns && made.vectors != ReduceVectors::columns) return std::nullopt;
+  if (!are_in_columns(made)) return std::nullopt;
   return made;
 }
 
@@ -374,9 +380,7 @@ std::shared_ptr<const Meaning> meaning_of(const Stage& s, const Reduction& r);
 /// True if every compute unit has work when an item takes a page of columns.
 bool takes_wide_panels(const DeviceTraits& traits, const Stage& s) {
   constexpr std::int64_t kPage = 16 * kReduceWide;
-  if ((s.walks.layout != ReduceLayout::columns && s.walks.vectors != ReduceVectors::columns) || row_tuning(traits).local > 1 ||
-      s.walks.kept_size[0] < kPage / 2)
-    return false;
+  if (!are_in_columns(s.walks) || row_tuning(traits).local > 1 || s.walks.kept_size[0] < kPage / 2) return false;
   if (s.m == 0) return false;
   auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   return reduce_panel_tasks(count(s.n), count(s.walks.kept_size[0]), kPage, reduce_blocks(count(s.m))) >= 4 * count(traits.compute_units);
@@ -393,8 +397,8 @@ bool has_short_rows(const Stage& s) {
 /// True if a group should take each row of several blocks in one launch, without accumulators of blocks in memory.
 bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementation) {
   const DeviceTraits& traits = r.runtime->traits();
-  if (s.walks.layout == ReduceLayout::columns || s.walks.vectors == ReduceVectors::columns || s.m > kLongestOfGroup ||
-      !(implementation.empty() ? row_tuning(traits).local > 1 : implementation == kGroups) || !refuses_teams(traits, r.accumulator).empty())
+  if (are_in_columns(s.walks) || s.m > kLongestOfGroup || !(implementation.empty() ? row_tuning(traits).local > 1 : implementation == kGroups) ||
+      !refuses_teams(traits, r.accumulator).empty())
     return false;
   // Two turns of a group take less time than another launch; four groups on a compute unit have enough loads on their way.
   constexpr std::uint64_t kTurns = 2, kGroupsOfUnit = 4;
@@ -470,11 +474,10 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   for (const Tensor& t : s.inputs) encoder.input(t);
   const std::uint32_t team = reduce_team(m);
   encoder.value(n).value(m);
-  const bool across = p.layout == ReduceLayout::columns || p.vectors == ReduceVectors::columns;  // neighbouring items have neighbouring results
   if (groups)
     encoder.value(team);
   else if (column_groups)
-    encoder.value(std::uint32_t{across ? 0u : 1u});
+    encoder.value(std::uint32_t{are_in_columns(p) ? 0u : 1u});
   else
     encoder.value(chunk);
   encoder.value(static_cast<std::int32_t>(s.walks.kept_rank));

@@ -226,7 +226,6 @@ std::string fits_filled_teams(const DeviceTraits& traits, const RowwiseProblem& 
 
 constexpr std::string_view kColumnGroups = "rowwise_column_groups";
 std::string fits_column_groups(const DeviceTraits& traits, const RowwiseProblem& p) {
-  static_assert(2 * REDUCE_GROUP_ITEMS <= REDUCE_GROUP_ITEMS + REDUCE_BLOCK, "refuses_teams() asks for enough local memory");
   if (std::string why = computes(traits, p); !why.empty()) return why;
   if (p.length == RowLength::chains || p.length == RowLength::long_rows) return fmt::format("rows must have at most {} elements, got more", kLongestOfShared);
   return refuses_teams(traits, p.accumulator);
@@ -402,8 +401,8 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   p.length = length_of(c.m, team_tuning(c.runtime->traits()).local / REDUCE_TEAM), hold(body, c.m, &p);
   constexpr std::int64_t kItemsOfUnit = 1024;
   p.many = c.n >= kItemsOfUnit * c.runtime->traits().compute_units;
-  p.along =
-      p.rows && p.eights > 0 && p.length == RowLength::short_rows && l.rank == 1 && p.element_count == 1 && is_floating(p.dtypes[0]) && !is_wide(p.dtypes[0]);
+  p.along = p.rows && c.m > 0 && p.eights > 0 && p.length == RowLength::short_rows && l.rank == 1 && p.element_count == 1 && is_floating(p.dtypes[0]) &&
+            !is_wide(p.dtypes[0]);
   return l;
 }
 
@@ -499,7 +498,7 @@ std::shared_ptr<const Meaning> meaning_of(const RowFunction& f, const Checked& c
 }
 
 /// True if the first input's elements of a row are nearer to each other than those of neighbouring rows.
-bool neighbours_are_of_rows(const Launch& l) {
+bool are_near_along(const Launch& l) {
   const std::size_t k = l.problem.element_count + std::size_t{l.problem.result_count};
   const std::int64_t across = std::abs(l.kept[16 * k]);
   return across == 0 || std::abs(l.inner[k]) < across;
@@ -553,7 +552,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   if (groups)
     encoder.value(team);
   else if (column_groups)
-    encoder.value(std::uint32_t{neighbours_are_of_rows(l) ? 1u : 0u});
+    encoder.value(std::uint32_t{are_near_along(l) ? 1u : 0u});
   else if (columns)
     encoder.value(chunk);
   else if (plan.entry != kItems)

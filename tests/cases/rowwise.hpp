@@ -191,7 +191,7 @@ struct RowwiseCase {
       {"rowwise_items", Edit::tail, "e < rows * (uint)m;", "e + 1 < rows * (uint)m;"},
       {"rowwise_items", Edit::stride, "pitch = (uint)m | 1", "pitch = (uint)m - 1"},
       {"rowwise_items", Edit::offset, "offset[k] = (IDX)(first + item) * kept[k][0];", "offset[k] = (IDX)first * kept[k][0] + 1;"},
-      {"rowwise_items", Edit::arithmetic, "partial[0], partial[1])", "partial[0], partial[0])"},
+      {"rowwise_items", Edit::arithmetic, "x[0], x[1])", "x[0], x[0])"},
       {"rowwise_items", Edit::arithmetic, "values[u] = value;", "values[0] = value;"},
       {"rowwise_column_groups", Edit::tail, "(IDX)q; there && j < (IDX)m;", "(IDX)q; there && j + 1 < (IDX)m;"},
       {"rowwise_column_groups", Edit::stride, "LOAD_VALUE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j * inner[k])",

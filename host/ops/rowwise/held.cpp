@@ -54,18 +54,9 @@ std::vector<const ExprFunction*> functions_along(const RowBody& body) {
   if (!body.elements.empty()) along.push_back(&body.elements);
   return along;
 }
-std::size_t instructions(const RowBody& body) {
-  std::size_t all = 0;
-  for (const ExprFunction* f : functions_along(body)) all += instructions(*f);
-  return all;
-}
-
 /// The operand that is worth holding; kNoneHeld if there is none.
-std::uint8_t held_operand(const RowBody& body, const RowwiseProblem& p) {
-  // Loops over what an item holds are unrolled, so programs are as many times as long.
-  constexpr std::size_t kMostInstructions = 128;
-  if (is_wide(body.accumulator) || instructions(body) > kMostInstructions) return kNoneHeld;
-  const std::vector<const ExprFunction*> along = functions_along(body);
+std::uint8_t held_operand(const RowBody& body, std::span<const ExprFunction* const> along, const RowwiseProblem& p) {
+  if (is_wide(body.accumulator)) return kNoneHeld;
   std::uint8_t best = kNoneHeld;
   std::ptrdiff_t most = 1;
   for (std::size_t i = 0; i < p.input_count; ++i) {
@@ -80,12 +71,17 @@ std::uint8_t held_operand(const RowBody& body, const RowwiseProblem& p) {
 }  // namespace
 
 void hold(const RowBody& body, std::int64_t m, RowwiseProblem* p) {
-  p->held = held_operand(body, *p);
+  // Loops over what an item holds are unrolled, so programs are as many times as long.
+  constexpr std::size_t kMostInstructions = 128, kMostUnrolled = 4096;
+  const std::vector<const ExprFunction*> along = functions_along(body);
+  std::size_t all = 0;
+  for (const ExprFunction* f : along) all += instructions(*f);
+  if (all > kMostInstructions) return;
+  p->held = held_operand(body, along, *p);
   if (p->held == kNoneHeld) return;
   if (keeps_over(body, *p)) p->held_kept = p->kept;
-  constexpr std::size_t kMostUnrolled = 4096;
   const std::int64_t eights = std::max<std::int64_t>(1, (m + 7) / 8);
-  if (m <= ROWWISE_ITEM_ELEMENTS && instructions(body) * 8 * static_cast<std::size_t>(eights) <= kMostUnrolled) p->eights = static_cast<std::uint8_t>(eights);
+  if (m <= ROWWISE_ITEM_ELEMENTS && all * 8 * static_cast<std::size_t>(eights) <= kMostUnrolled) p->eights = static_cast<std::uint8_t>(eights);
 }
 
 RowLength length_of(std::int64_t m, std::uint64_t teams) {
