@@ -57,6 +57,8 @@ DType matmul_compute(const MatmulProblem& problem);
 inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item, so that their sums stay in a core's caches.
 inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
+/// Most elements along k with which items take whole rows of results.
+inline constexpr std::int64_t kMatmulShortDepth = 16;
 /// Least number of small matrices that are multiplied one in each lane.
 inline constexpr std::int64_t kMatmulLanesBatch = 64;
 /// Most columns of products of bytes that are computed as rows of the transposed product.

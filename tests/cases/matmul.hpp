@@ -166,6 +166,12 @@ struct MatmulCase {
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 128, .k = 21, .batch = 2, .a_transposed = true, .alpha = 0.5, .beta = 2}, seed + 1, dtype));
       all.push_back(
           problem("matmul_panels", dtype, dtype, {.m = 15, .n = 150, .k = 300, .b_transposed = dtype == DType::f32, .epilogue = true}, seed + 2, dtype));
+      // Last vectors that are not whole: b as it lies, packed by items, read across; and rows of less than a vector.
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 5, .n = 77, .k = 9}, seed + 28, dtype));
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 9, .n = 85, .k = 20, .b_transposed = true}, seed + 29, dtype));
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 3, .n = 37, .k = 31, .batch = 2, .b_transposed = true}, seed + 30, dtype));
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 2, .n = 40, .k = 7, .b_transposed = true}, seed + 31, dtype));
+      all.push_back(problem("matmul_panels", dtype, dtype, {.m = 9, .n = 3, .k = 6}, seed + 32, dtype));
     }
     // Few rows and few columns, along k and across; whole blocks and what is left.
     all.push_back(
@@ -226,10 +232,16 @@ struct MatmulCase {
       {"matmul_items", Edit::stride, "(long)(column / (1 + CLUTCH_COMPLEX)) * b_n", "(long)(column / 2) * b_n"},
       {"matmul_items", Edit::offset, "a + a_offset", "a"},
       {"matmul_items", Edit::arithmetic, "((sum) * (SUM)(alpha))", "((sum) + (SUM)(alpha))"},
-      {"matmul_panels", Edit::tail, "(int)min((ulong)LANES, n - column), flat", "(int)min((ulong)LANES, n - column - 1), flat"},
+      {"matmul_panels", Edit::tail, "count = min((ulong)LANES, n - column);", "count = min((ulong)LANES, n - column - 1);"},
       {"matmul_panels", Edit::stride, "(long)p * b_panel", "(long)(p / 2) * b_panel"},
       {"matmul_panels", Edit::offset, "from[r] = a + (long)min((ulong)r, rows - 1) * a_row", "from[r] = a + (long)min((ulong)r / 2, rows - 1) * a_row"},
       {"matmul_panels", Edit::arithmetic, "sum[r][v] = CLUTCH_FMA(y, x[v], sum[r][v])", "sum[r][v] = CLUTCH_FMA(y, x[v], x[v])"},
+      {"matmul_panels", Edit::offset, "min((long)(v)*LANES, last)", "((v)*LANES)"},
+      {"matmul_panels", Edit::offset, "from_column = n - LANES", "from_column = n - LANES - 1"},
+      {"matmul_panels", Edit::offset, "lanes_of(RESULT(v - 1), sum, count)", "lanes_of(RESULT(v - 1), sum, count - 1)"},
+      {"matmul_panels", Edit::offset, "lanes_of(sum, sum, LANES - count)", "sum"},
+      {"matmul_panels", Edit::tail, "x[l - begin], sum[r][v]", "x[l - i], sum[r][v]"},
+      {"matmul_panels", Edit::tail, "POSITION_WHOLE, STORE_FRONT", "POSITION_WHOLE, STORE_WHOLE"},
       {"matmul_sparse_items", Edit::tail, "j < 2 * row_groups", "j < 2 * row_groups - 2"},
       {"matmul_sparse_items", Edit::stride, "(long)at * b_k), sum)", "(long)(at / 2) * b_k), sum)"},
       {"matmul_sparse_items", Edit::offset, "metadata + row * sparse24_row_metadata(row_groups)", "metadata"},

@@ -365,6 +365,9 @@ std::int64_t Launcher::give_panels(const Tensor& a, const Tensor& b) {
   const bool inside = x.tiling.place == MatmulPlace::inside;
   const std::int64_t tiles = parts_of(x.rows, x.tiling.rows);
   std::int64_t rows_each = std::min<std::int64_t>(tiles, x.tiling.tiles), panels_each = inside || x.sparse ? 1 : 4;
+  // With few elements along k the time goes into stores, so an item takes whole rows of results.
+  if (x.tiling.place == MatmulPlace::direct && x.k <= kMatmulShortDepth)
+    panels_each = std::min(shape.across, kMatmulAccumulatorTiles), rows_each = std::min(rows_each, kMatmulAccumulatorTiles / panels_each);
   while (rows_each * panels_each > kMatmulAccumulatorTiles) rows_each = (rows_each + 1) / 2;
   auto items = [&] { return x.batch * parts_of(tiles, rows_each) * parts_of(shape.across, panels_each); };
   // Transposed results are stored as vectors along the rows, so an item takes at least a whole vector of rows.

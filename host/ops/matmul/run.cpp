@@ -63,14 +63,14 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   // For few rows of a, b is read once: wide pieces of its rows in sequence, as wide as leaves every core work.
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
-      if (t.vectors == kMatmulVectors && n % (vectors * lanes) == 0 && batch * n / (vectors * lanes) >= 4 * units) t.vectors = vectors;
+      if (t.vectors == kMatmulVectors && batch * parts_of(n, vectors * lanes) >= 4 * units && 8 * padded(n, vectors * lanes) <= 9 * n) t.vectors = vectors;
   // For narrow matrices, tiles with as many vectors as the matrix.
   if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = parts_of(n, lanes);
   // 8 x 3 tiles if they pad the result less.
   const bool unfit = n % (kMatmulVectors * lanes) != 0, fits_three = n % (3 * lanes) == 0;
   if (t.rows == 6 && (fits_three || unfit) && padded(m, 8) * padded(n, 3 * lanes) < padded(m, 6) * padded(n, kMatmulVectors * lanes)) t.rows = 8, t.vectors = 3;
   const std::int64_t tiles = parts_of(m, t.rows);
-  if (unit_columns && n % (t.vectors * lanes) == 0 && (tiles <= (converted ? 2 : kMatmulAccumulatorTiles / 2) || (!converted && k * n <= 1 << 18))) {
+  if (unit_columns && n >= lanes && (tiles <= (converted ? 2 : kMatmulAccumulatorTiles / 2) || (!converted && k * n <= 1 << 18))) {
     t.place = MatmulPlace::direct, t.block = tiles == 1 ? 64 : 128;
   } else if (tiles <= kMatmulAccumulatorTiles / 2) {
     t.place = MatmulPlace::inside, t.block = 128;
@@ -339,7 +339,7 @@ void Product::choose_tiling() {
   } else if (a_core_each() && !dot && !complex && !is_packed && c.options.implementation.empty() && tuning_matters(kMatmul)) {
     if (std::optional<Tiling> tuned = tuned_tiling(c, tiling, rows, batch, lanes(), unit_columns, stream)) tiling = *tuned;
     // A tuned choice applies to a class of shapes, and may not fit this shape.
-    if (tiling.place == MatmulPlace::direct && (!unit_columns || n % (tiling.vectors * lanes()) != 0)) tiling.place = MatmulPlace::inside;
+    if (tiling.place == MatmulPlace::direct && (!unit_columns || n < lanes())) tiling.place = MatmulPlace::inside;
   }
   p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
   if (tiling.place == MatmulPlace::inside) tiling.block = std::min(tiling.block, kMatmulBlockVectors / tiling.vectors);
