@@ -89,16 +89,26 @@ ClProgram program_of_spirv(Runtime& runtime, const ProgramRequest& request) {
   return program;
 }
 
+/// True if PoCL failed for no fault of the program: of processes that build one program at the same time, some find files of its cache half-made.
+bool is_race_of_builds(cl_int status, std::string_view log) {
+  return status == CL_BUILD_PROGRAM_FAILURE && log.starts_with("Device ") && log.ends_with("failed to build the program") &&
+         log.find('\n') == std::string_view::npos;
+}
+
 ClProgram build_source(Runtime& runtime, const ProgramRequest& request, std::string_view source, const std::string& options) {
   const char* text = source.data();
   std::size_t size = source.size();
   cl_int status = CL_SUCCESS;
   cl_device_id device = runtime.device().id;
-  ClProgram program =
-      request.spirv.empty() ? ClProgram(clCreateProgramWithSource(runtime.context(), 1, &text, &size, &status)) : program_of_spirv(runtime, request);
-  check_cl(status, request.entry, "clCreateProgramWithSource");
-  status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
-  std::string log = build_log(program.get(), device);
+  ClProgram program;
+  std::string log;
+  constexpr int kMost = 10;
+  for (int tries = 1; tries == 1 || (is_race_of_builds(status, log) && tries <= kMost); ++tries) {
+    program = request.spirv.empty() ? ClProgram(clCreateProgramWithSource(runtime.context(), 1, &text, &size, &status)) : program_of_spirv(runtime, request);
+    check_cl(status, request.entry, "clCreateProgramWithSource");
+    status = clBuildProgram(program.get(), 1, &device, options.c_str(), nullptr, nullptr);
+    log = build_log(program.get(), device);
+  }
   // Short memory says nothing of the program: who tries whether a device builds it must not take that for an answer.
   if (status != CL_SUCCESS)
     throw Error(
