@@ -21,7 +21,7 @@ class Board {
  public:
   static constexpr std::uint64_t kMeetings = 8;
   /// Bytes of what a rank says at a meeting, and of what it lays in a turn.
-  static constexpr std::size_t kSaid = 33 * 128, kNumbers = 64 << 10;
+  static constexpr std::size_t kSaid = 128 + (64 << 10), kNumbers = 64 << 10;
   static std::size_t bytes() noexcept;
 
   /// `parts`: of each rank, of bytes() bytes, zeros where nobody has met; `keeps` has their memory.

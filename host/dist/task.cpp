@@ -196,8 +196,10 @@ bool CallTask::begin() {
   }
   if (Flight* flight = group_->flight()) flight->ring().started(record_);
   if (SimulatedRank* const simulated = group_->simulated()) cut_ = simulated->cut_off(*group_->simulated_group(), plan_->peer);
-  if (group_->board() != nullptr && sizeof(CallHeader) + plan_->rows.size() * sizeof(std::int64_t) > Board::kSaid)
-    throw Error(ErrorCode::not_supported, plan_->op, "simulated ranks that tell each other rows must be 256 at most, got more");
+  constexpr std::size_t kMostRows = (Board::kSaid - sizeof(CallHeader)) / sizeof(std::int64_t);
+  if (group_->board() != nullptr && plan_->rows.size() > kMostRows)
+    throw Error(ErrorCode::not_supported, plan_->op,
+                fmt::format("ranks of a host must tell each other {} numbers of rows at most, got {}", kMostRows, plan_->rows.size()));
   began_ = Clock::now(), deadline_ = began_ + group_->timeout_of(*plan_);
   if (plan_->lays && header_.broken == 0)
     map();
@@ -450,9 +452,14 @@ bool CallTask::has_read() {
       const std::size_t at = read_ - before, bytes = std::min(kAtATime, part.bytes - at);
       PeerMemory place;
       std::memcpy(&place, board.said(part.rank, header_.sequence) + sizeof header_, sizeof place);
-      if (!place.at(part.from + at).read(link_->output().data() + part.to + at, bytes))
+      if (!place.at(part.from + at).read(link_->output().data() + part.to + at, bytes)) {
+        // Its process is ending: who watches the ranks knows in a moment which have ended.
+        constexpr std::chrono::seconds kMoment{1};
+        if (!unread_since_) unread_since_ = Clock::now();
+        if (Clock::now() - *unread_since_ < kMoment) return false;
         throw Error(ErrorCode::peer_failed, plan_->op,
                     fmt::format("the memory of rank {} must be there until all have read it, got one that is not", part.rank));
+      }
       read_ += bytes;
       return false;
     }

@@ -99,8 +99,9 @@ class CallTask : public Task {
   std::optional<std::size_t> deed_;       ///< of simulated ranks
   std::vector<int> cut_;                  ///< those whose messages do not reach this rank
   Turns turns_;
-  std::uint64_t laid_ = 0, taken_ = 0;  ///< turns
-  std::size_t read_ = 0;                ///< bytes of other ranks' numbers
+  std::uint64_t laid_ = 0, taken_ = 0;             ///< turns
+  std::size_t read_ = 0;                           ///< bytes of other ranks' numbers
+  std::optional<Clock::time_point> unread_since_;  ///< when the memory of one was there no more
   bool has_left_ = false;
   Clock::time_point began_, deadline_;
 };

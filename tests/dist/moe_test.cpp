@@ -207,6 +207,23 @@ TEST(MixtureOfExperts, MoreRanksThanAKernelHasBuffersFor) {
   for_ranks_of_a_host({18}, [](const Group& g) { check_round_trip(g, {.row = {3}, .align = 4}, 7); });
 }
 
+TEST(MixtureOfExperts, ManyExpertsAndTooMany) {
+  if (processes() > 0) GTEST_SKIP() << "ranks are threads here";
+  for_ranks_of_a_host({2}, [](const Group& g) { check_round_trip(g, {.row = {3}, .experts = 2000}, 8); });
+  for_ranks_of_a_host({2}, [](const Group& g) {
+    constexpr std::int64_t kExperts = 5000;
+    const Tensor splits = full({2 * kExperts}, 0, {.dtype = DType::i64}), arrived = full({2, 2 * kExperts}, 0, {.dtype = DType::i64});
+    try {
+      dispatch(empty({1, 3}), arrived, empty({1, 3}), splits, g).synchronize();
+      ADD_FAILURE() << "must be refused";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::not_supported);
+      EXPECT_NE(std::string_view(e.what()).find("8192 numbers of rows at most, got 10000"), std::string_view::npos) << e.what();
+    }
+    current_stream().reset();
+  });
+}
+
 TEST(AllToAllV, TakesSplitsFromTheDevice) {
   for_ranks_of_a_host(kRanks, [](const Group& g) {
     unsigned salt = 200;

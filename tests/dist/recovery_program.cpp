@@ -6,6 +6,7 @@
 #include <clutch/dist.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <regex>
 #include <string>
 #include <thread>
 
@@ -113,9 +115,13 @@ int main(int argc, char** argv) try {
     require(e.code() == wanted, fmt::format("the Error must be {}, got {}", static_cast<int>(wanted), error));
   }
   const std::int64_t failed = now_us();
-  require(error.find(fmt::format("rank {}", victim)) != std::string::npos, "the Error must name rank " + std::to_string(victim) + ", got " + error);
+  // "rank 3", or where others wait for it too "ranks 1, 2 and 3".
+  require(std::regex_search(error, std::regex(fmt::format("(rank|ranks [0-9, ]+ and) {}\\b", victim))),
+          "the Error must name rank " + std::to_string(victim) + ", got " + error);
   require(world.failed(), "the group must have failed");
-  if (how == "kill") require(world.lost() == std::vector<int>{victim}, "the lost rank must be the killed one alone");
+  if (how == "kill")
+    require(world.lost() == std::vector<int>{victim},
+            fmt::format("the lost rank must be the killed one alone, got {}: {}", fmt::join(world.lost(), ", "), error));
   current_stream().reset();
 
   std::vector<int> survivors(static_cast<std::size_t>(victim));
