@@ -18,6 +18,7 @@
 // Needs: A_NAME (a as it is stored), B_NAME (b as it is read), O_NAME (what beta reads), ACC (compute type), CLUTCH_IS_INTEGER, CLUTCH_COMPLEX, CLUTCH_DOT,
 // expression.clh (of the epilogue, whose operand 0 is what it reads as well as what it writes);
 //   for panels CLUTCH_B_AT, CLUTCH_ROWS, CLUTCH_VECTORS, CLUTCH_PACK_ROWS, CLUTCH_BLOCK_VECTORS (of a block that a work-item packs, at most),
+//     CLUTCH_A_DEPTH (most numbers of a row of a that a work-item converts at a time; 0: a is of type ACC),
 //     CLUTCH_ACCUMULATOR_TILES (tiles of a work-item, at most), CLUTCH_B_BYTES, CLUTCH_OUT_BYTES (of an element as it lies; of a complex one a part);
 //   for matmul_matrix and matmul_sparse_matrix CLUTCH_LAYOUT, CLUTCH_NUMBERS, CLUTCH_STAND_IN, CLUTCH_TILE_M, CLUTCH_TILE_N, CLUTCH_PART_M, CLUTCH_PART_N,
 //   CLUTCH_A_RAW, CLUTCH_B_RAW,
@@ -94,6 +95,7 @@ static inline VI dot_of_bytes(VI a, VI b, VI sum) {
 #endif
 #define CLUTCH_PANEL (CLUTCH_VECTORS * LANES)
 #define CLUTCH_LOAD_A CLUTCH_CONCAT(load_, A_NAME)
+#define CLUTCH_LOADV_A CLUTCH_CONCAT(loadv_, A_NAME)
 #define CLUTCH_LOAD_B CLUTCH_CONCAT(load_, B_NAME)
 #define CLUTCH_LOADV_B CLUTCH_CONCAT(loadv_, B_NAME)
 
@@ -139,6 +141,11 @@ static inline ACC number_of(__global const uchar* b, long from, ulong r, ulong c
 }
 #endif
 
+// Behind the last element of a (k, n) matrix of real numbers that begins at element `from`.
+static inline long matmul_end(long from, ulong k, ulong n, long b_k, long b_n) {
+  return from + max(0L, (long)(k - 1) * b_k) + max(0L, (long)(n - 1) * b_n) + 1;
+}
+
 #include "matmul/packing.clh"
 
 #ifdef CLUTCH_ENTRY_matmul_pack
@@ -151,7 +158,8 @@ static inline void matmul_pack_body(CLUTCH_ID_PARAMS, __global ACC* panels, __gl
                 columns = min((ulong)CLUTCH_PANEL, n - left);
     // For complex numbers n and k count parts, strides numbers.
     const long from = (long)of * args.b_batch + (long)(first / (1 + CLUTCH_COMPLEX)) * args.b_k + (long)(left / (1 + CLUTCH_COMPLEX)) * args.b_n;
-    pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, CLUTCH_PANEL), b, from, rows, columns, args.b_k, args.b_n);
+    pack_rows(panels + matmul_panel_at(of, across, panel, k, 0, first, CLUTCH_PANEL), b, from, matmul_end((long)of * args.b_batch, k, n, args.b_k, args.b_n),
+              rows, columns, args.b_k, args.b_n);
   }
 }
 
@@ -187,6 +195,11 @@ __kernel void matmul_sparse_panels(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
                      stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #else
+#if CLUTCH_A_DEPTH
+#define AS_A(p) (p)
+#else
+#define AS_A(p) ((__global const ACC*)(p))
+#endif
 __kernel void matmul_panels(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __global const uchar* a, ulong a_offset, __global const uchar* b, ulong b_offset,
                             CLUTCH_ARGS(MatmulArgs, args), CLUTCH_ARGS(MatmulPanelsArgs, tiling) CLUTCH_STRIDE_PARAMS, SUM_ONE alpha,
                             SUM_ONE beta CLUTCH_EXTRA_KERNEL_PARAMS) {
@@ -195,8 +208,7 @@ __kernel void matmul_panels(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, __glob
   CLUTCH_TAKE_ARGS(MatmulPanelsArgs, tiling)
   IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_STRIDES(stride)
-  matmul_panels_body(CLUTCH_IDS, (__global const ACC*)(a + a_offset), b + b_offset, args, tiling, alpha, beta,
-                     stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  matmul_panels_body(CLUTCH_IDS, AS_A(a + a_offset), b + b_offset, args, tiling, alpha, beta, stride CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 #endif

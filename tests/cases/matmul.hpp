@@ -222,6 +222,7 @@ struct MatmulCase {
     all.push_back(problem("matmul_dot_pack", DType::i8, DType::i8, {.m = 300, .n = 70, .k = 37, .batch = 2}, seed + 10, DType::i32));
     all.push_back(
         problem("matmul_pack", DType::f32, DType::f32, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_transposed = true, .packed = true}, seed + 4, DType::f32));
+    all.push_back(problem("matmul_pack", DType::f32, DType::f32, {.m = 5, .n = 37, .k = 84, .b_transposed = true, .packed = true}, seed + 33, DType::f32));
     all.push_back(
         problem("matmul_pack", DType::f16, DType::f16, {.m = 9, .n = 140, .k = 70, .batch = 2, .b_shared = true, .packed = true}, seed + 5, DType::f32));
     return all;
@@ -240,7 +241,7 @@ struct MatmulCase {
       {"matmul_panels", Edit::offset, "from_column = n - LANES", "from_column = n - LANES - 1"},
       {"matmul_panels", Edit::offset, "lanes_of(RESULT(v - 1), sum, count)", "lanes_of(RESULT(v - 1), sum, count - 1)"},
       {"matmul_panels", Edit::offset, "lanes_of(sum, sum, LANES - count)", "sum"},
-      {"matmul_panels", Edit::tail, "x[l - begin], sum[r][v]", "x[l - i], sum[r][v]"},
+      {"matmul_panels", Edit::tail, "x[(long)(at + l) - begin], sum[r][v]", "x[l - i], sum[r][v]"},
       {"matmul_panels", Edit::tail, "POSITION_WHOLE, STORE_FRONT", "POSITION_WHOLE, STORE_WHOLE"},
       {"matmul_sparse_items", Edit::tail, "j < 2 * row_groups", "j < 2 * row_groups - 2"},
       {"matmul_sparse_items", Edit::stride, "(long)at * b_k), sum)", "(long)(at / 2) * b_k), sum)"},
@@ -290,7 +291,8 @@ struct MatmulCase {
       {"matmul_dot_pack", Edit::stride, "load_u8(b, at + (long)(v * LANES + l) * b_n)", "load_u8(b, at + (long)(v * LANES + l / 2) * b_n)"},
       {"matmul_dot_pack", Edit::offset, "b + b_offset", "b"},
       {"matmul_dot_pack", Edit::arithmetic, "CLUTCH_FMA((VI)0x01010101, word[v]", "CLUTCH_FMA((VI)0x01010100, word[v]"},
-      {"matmul_pack", Edit::tail, "c < columns ? number_of(b", "c + 1 < columns ? number_of(b"},
+      {"matmul_pack", Edit::tail, "c + l < columns ? number_of(b", "c + l + 1 < columns ? number_of(b"},
+      {"matmul_pack", Edit::tail, "x[l], out + (at + l) * CLUTCH_PANEL", "x[l], out + (r + l) * CLUTCH_PANEL"},
       {"matmul_pack", Edit::stride, "(ulong)CLUTCH_PANEL, n - left)", "(ulong)CLUTCH_PANEL / 2, n - left)"},
       {"matmul_pack", Edit::offset, "(long)(first / (1 + CLUTCH_COMPLEX)) * args.b_k", "0 * args.b_k"},
       {"matmul_pack", Edit::arithmetic, "(ACC)CLUTCH_LOAD_B(b, from + (long)r * b_k", "-(ACC)CLUTCH_LOAD_B(b, from + (long)r * b_k"},

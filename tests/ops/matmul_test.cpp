@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <complex>
+#include <random>
 
 namespace clutch::testing { namespace {
 
@@ -303,6 +304,38 @@ TEST(Matmul, FewColumnsHaveTheBitsOfOthers) {
             const Tensor u = a.select(0, 0), v = b.select(0, 0), more = whole_numbers({1, n}, device, 4).to(result);
             EXPECT_EQ(matmul(u, v, placed, {more}).to_bytes(), matmul(u, v, placed, {more}, {.implementation = forced}).to_bytes());
           }
+  }
+}
+
+/// Products of any sizes and strides have the bits of items. What lies around the operands is NaN, and around the result stays.
+TEST(Matmul, AnySizesHaveTheBitsOfItems) {
+  CLUTCH_EACH_DEVICE(device) {
+    std::mt19937 random(7);
+    auto draw = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(most)); };
+    auto inside = [&](std::int64_t batch, std::int64_t rows, std::int64_t columns, DType dtype, bool is_transposed, std::uint64_t seed) {
+      const std::int64_t before = draw(3) - 1, behind = draw(3) - 1;
+      if (is_transposed) std::swap(rows, columns);
+      const Tensor all = full({batch, rows + before + behind, columns + before + behind}, NAN, {.dtype = dtype, .device = device});
+      const Tensor x = all.slice(1, before, before + rows).slice(2, before, before + columns);
+      copy_(x, randn({batch, rows, columns}, {.device = device, .seed = seed}));
+      return is_transposed ? x.mT() : x;
+    };
+    constexpr DType kDtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::f8e4m3fn};
+    for (int i = 0; i < (level() == "smoke" ? 24 : 1000); ++i) {
+      const DType dtype = kDtypes[i % 5];
+      if (dtype == DType::f64 && !device.traits().fp64) continue;
+      const std::int64_t m = i % 3 == 0 ? draw(4) : draw(60), n = draw(i % 4 == 0 ? 600 : 90), k = i % 6 == 0 ? 1 : draw(i % 7 == 1 ? 700 : 70),
+                         batch = draw(3);
+      const bool a_transposed = random() % 2 != 0, b_transposed = random() % 2 != 0;
+      SCOPED_TRACE(fmt::format("{} {} x {} x {} batch {} {} {}", name(dtype), m, n, k, batch, a_transposed, b_transposed));
+      const Tensor a = inside(batch, m, k, dtype, a_transposed, 1), b = inside(random() % 2 != 0 ? 1 : batch, k, n, dtype, b_transposed, 2);
+      const Tensor all = full({batch, m + 2, n + 2}, 3, {.dtype = linalg::product_dtype(dtype, dtype), .device = device}), other = all.clone();
+      auto part = [&](const Tensor& t) { return t.slice(1, 1, m + 1).slice(2, 1, n + 1); };
+      const double beta = i % 5 == 2 ? 2 : 0;
+      linalg::matmul_out(part(all), a, b, {.beta = beta});
+      linalg::matmul_out(part(other), a, b, {.beta = beta, .implementation = "matmul_items"});
+      ASSERT_EQ(all.to_bytes(), other.to_bytes());
+    }
   }
 }
 

@@ -74,6 +74,7 @@ struct Product {
   void note_matrix_instructions();
   bool gains_by_matrix() const;
   std::string_view matrix_entry() const { return sparse ? "matmul_sparse_matrix" : "matmul_matrix"; }
+  bool converts_a() const;
   void lay_out();
   bool fits_lanes() const;
   bool gains_by_lanes() const;

@@ -11,6 +11,8 @@
 #include "runtime/storage.hpp"
 #include "tune/tune.hpp"
 
+#include <map>
+
 namespace clutch { inline namespace v0 { namespace detail {
 
 const BuiltPlan& matmul_plan(const MatmulCall& c, const MatmulProblem& p) {
@@ -224,11 +226,23 @@ void Product::choose_entry() {
   dot = entry == "matmul_dot", panels = dot || entry == "matmul_panels" || entry == "matmul_sparse_panels";
 }
 
+/// True if items convert a, a tile's rows for each panel anew, faster than a launch of its own does for all of them.
+bool Product::converts_a() const {
+  constexpr std::int64_t kMostPanels = 3, kMostF8Panels = 1, kSmall = 1 << 22;
+  const std::int64_t columns = c.sizes[c.sizes.rank() - 1], depth = c.a.sizes()[c.a.rank() - 1];
+  if (c.a.strides()[c.a.rank() - 1] != 1 && depth > 1) return false;
+  return columns <= (is_f8(p.a) ? kMostF8Panels : kMostPanels) * kMatmulVectors * lanes() || numel(c.sizes) * depth <= kSmall;
+}
+
 /// Lays out operands as the kernel reads them: joins batch dims if all strides allow it, and batches that share one b as rows of one matrix.
 void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
-  if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) a = a.to(matmul_compute(p), {}, stream);
+  p.a_as_it_lies = false;
+  if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) {
+    p.a_as_it_lies = converts_a();
+    if (!p.a_as_it_lies) a = a.to(matmul_compute(p), {}, stream);
+  }
   if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
     converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
   if (complex && a.strides()[a.rank() - 1] != 1 && a.sizes()[a.rank() - 1] > 1) a = a.contiguous(stream);
@@ -341,6 +355,7 @@ void Product::choose_tiling() {
     // A tuned choice applies to a class of shapes, and may not fit this shape.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n < lanes())) tiling.place = MatmulPlace::inside;
   }
+  if (p.a_as_it_lies && tiling.place != MatmulPlace::across) tiling.block = std::min(tiling.block, kMatmulDepth);
   p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
   if (tiling.place == MatmulPlace::inside) tiling.block = std::min(tiling.block, kMatmulBlockVectors / tiling.vectors);
   p.place = tiling.place;
@@ -411,11 +426,38 @@ bool gains_by_columns(const MatmulCall& c) {
   return n <= most && m > n && !is_shared && !is_small && row_tuning(c.runtime->traits()).local == 1;
 }
 
+/// True for products of a column and a row, whose time goes into stores: `map` writes rows as fast as memory takes them.
+bool is_outer(const MatmulCall& c) {
+  constexpr std::int64_t kLeastColumns = 256;
+  const int last = c.sizes.rank() - 1;
+  return c.a.sizes()[c.a.rank() - 1] == 1 && c.sizes[last] >= kLeastColumns && c.out.strides()[last] == 1 && !c.sparse && c.b->tensor() && !c.tiling &&
+         c.f->empty() && c.options.implementation.empty() && c.options.alpha == 1 && c.options.beta == 0 && is_plain_float(c.a.dtype()) &&
+         is_plain_float(c.out.dtype());
+}
+
+/// The chain of one element along k.
+const ExprFunction& chain_of_one(DType dtype) {
+  static const auto* all = [] {
+    auto* made = new std::map<DType, ExprFunction>;
+    for (DType d : {DType::f32, DType::f64}) {
+      const std::array<DType, 2> inputs{d, d};
+      const Expr chain = fma(expr_input(0, d), expr_input(1, d), 0.0);
+      made->try_emplace(d, inputs, std::span(&chain, 1));
+    }
+    return made;
+  }();
+  return all->at(dtype);
+}
+
 }  // namespace
 
 void run_matmul(MatmulCall c, const Stream& stream) {
   check_matmul_implementation(c.sparse != nullptr, c.options.implementation);
   if (c.out.numel() == 0) return;
+  if (is_outer(c)) {
+    const Tensor operands[] = {c.a, *c.b->tensor()};
+    return map_out(std::span(&c.out, 1), chain_of_one(linalg::product_dtype(c.a.dtype(), c.a.dtype())), operands, {}, stream);
+  }
   if (gains_by_columns(c)) {
     const Tensor a = c.b->tensor()->mT(), rows = c.a.mT();
     const linalg::MatrixOperand b(rows);
