@@ -39,7 +39,9 @@
 #include "expression.clh"
 
 #define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
-#define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], 1, x);
+#define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, count, x);
+#define LOAD_SPLAT(k, dtype) CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), offset[k])
+#define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), offset[k], 1, x);
 #define CLUTCH_TOTAL_VALUE_0 ((V)totals[0])
 #define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])
 #define CLUTCH_TOTAL_VALUE_2 ((V)totals[2])
@@ -131,6 +133,7 @@
 // Whole vectors along a row, at strides 0 and 1. Other rows go element by element.
 #ifdef CLUTCH_ENTRY_rowwise_rows
 #define CLUTCH_LOAD_VALUE CLUTCH_LOAD_ROW
+#define CLUTCH_LOAD_TAIL CLUTCH_LOAD_SOME
 #define CLUTCH_FETCH(k, bytes) \
   if (!CLUTCH_IS_SPLAT(k)) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)next[k] + j) * bytes);
 #define STORE_ROW(k, dtype, x)                  \
@@ -175,10 +178,16 @@
 static inline void whole_elements(const IDX* offset, IDX j, int streaming, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   ROW_ELEMENTS(1, CLUTCH_LOAD_VALUE, STORE_ROW)
 }
+static inline void some_elements(const IDX* offset, IDX j, int count, const A* totals, const V* keep CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
+  ROW_ELEMENTS(1, CLUTCH_LOAD_TAIL, STORE_FRONT)
+}
 #define CLUTCH_LATE_ELEMENTS \
   if (late) whole_elements(before, j, streaming, before_totals, before_keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
+#define CLUTCH_LATE_TAIL \
+  if (late) some_elements(before, j, count, before_totals, before_keep CLUTCH_BUFFER_NAMES CLUTCH_ALL_NAMES);
 #else
 #define CLUTCH_LATE_ELEMENTS
+#define CLUTCH_LATE_TAIL
 #endif
 #endif  // CLUTCH_ENTRY_rowwise_columns
 #if CLUTCH_TOTAL_COUNT > 3
@@ -223,10 +232,14 @@ static inline void whole_elements(const IDX* offset, IDX j, int streaming, const
 #if CLUTCH_ELEMENT_COUNT > 0 && !defined(CLUTCH_TEAMS)
 // Up to WIDTH elements from element j on.
 static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j, int count CLUTCH_ROW_PARAMS) {
+#ifdef CLUTCH_LOAD_TAIL
+  ROW_ELEMENTS(near, CLUTCH_LOAD_TAIL, STORE_FRONT)
+#else
   IDX at[CLUTCH_OPERANDS][WIDTH];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k)
     for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k] + (j + l) * inner[k];
   ROW_ELEMENTS(near, CLUTCH_LOAD_GATHERED, STORE_SCATTERED)
+#endif
 }
 static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
   IDX j = 0;
@@ -253,11 +266,7 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
   const IDX j = 0;
   CLUTCH_RESULTS(LOAD_FIRST, CLUTCH_NO_POSITION, STORE_ELEMENT)
 #else
-  const int count = 1;
-  IDX at[CLUTCH_OPERANDS][WIDTH];
-  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
-    for (int l = 0; l < WIDTH; ++l) at[k][l] = offset[k];
-  CLUTCH_RESULTS(CLUTCH_LOAD_GATHERED, CLUTCH_NO_POSITION, STORE_RESULT)
+  CLUTCH_RESULTS(LOAD_SPLAT, CLUTCH_NO_POSITION, STORE_RESULT)
 #endif
 }
 #endif
@@ -277,8 +286,7 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 #else
   V *keep = 0, *before_keep = 0;
 #endif
-  // Elements are stored during the next row only if rows are whole vectors.
-  const int waits = CLUTCH_LATE && (flags & ROWWISE_LATE) && near && m % 16 == 0;
+  const int waits = CLUTCH_LATE && (flags & ROWWISE_LATE) && near;
   int late = 0;
   IDX before[CLUTCH_OPERANDS] = {0};
   A before_totals[ROWWISE_TOTALS + 1] = {0};
@@ -311,7 +319,14 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
     }
   }
 #if CLUTCH_LATE
-  for (IDX j = 0; late && j < (IDX)m; j += WIDTH) CLUTCH_LATE_ELEMENTS
+  for (IDX j = 0; late && j < (IDX)m; j += WIDTH) {
+    const int count = (int)min((IDX)m - j, (IDX)WIDTH);
+    if (count == WIDTH) {
+      CLUTCH_LATE_ELEMENTS
+    } else {
+      CLUTCH_LATE_TAIL
+    }
+  }
 #endif
 }
 #endif

@@ -174,6 +174,7 @@ struct ReduceCase {
 
   static constexpr Mutation kMutations[] = {
       {"reduce_rows", Edit::tail, "j < stop; j += WIDTH)", "j + WIDTH < stop; j += WIDTH)"},
+      {"reduce_rows", Edit::tail, "offset[k] + j, count))", "offset[k] + j + 1, count))"},
       {"reduce_rows", Edit::stride, "j += WIDTH) {\n        V value;", "j += 2 * WIDTH) {\n        V value;"},
       {"reduce_rows", Edit::offset, "min((block + 1) * REDUCE_BLOCK, m) CLUTCH", "min((block + 1) * REDUCE_BLOCK, m) - 1 CLUTCH"},
       {"reduce_rows", Edit::arithmetic, "chain[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), chain[v], value);",

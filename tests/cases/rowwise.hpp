@@ -170,6 +170,7 @@ struct RowwiseCase {
 
   static constexpr Mutation kMutations[] = {
       {"rowwise_rows", Edit::tail, "(int)min(m - j, (IDX)WIDTH) CLUTCH_ROW_NAMES);", "(int)min(m - j, (IDX)WIDTH) - 1 CLUTCH_ROW_NAMES);"},
+      {"rowwise_rows", Edit::tail, "ROW_ELEMENTS(near, CLUTCH_LOAD_TAIL, STORE_FRONT)", "ROW_ELEMENTS(near, CLUTCH_LOAD_TAIL, STORE_ROW)"},
       {"rowwise_rows", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[0][d];"},
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
