@@ -345,7 +345,7 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
     d.set("CLUTCH_TOKENS", p.rows);
     return plan;
   }
-  d.set("CLUTCH_B_AT", static_cast<int>(p.place)).set("CLUTCH_ROWS", p.rows).set("CLUTCH_A_DEPTH", p.a_as_it_lies ? kMatmulDepth : 0);
+  d.set("CLUTCH_B_AT", static_cast<int>(p.place)).set("CLUTCH_ROWS", p.rows).set("CLUTCH_A_DEPTH", p.a_depth);
   d.set("CLUTCH_B_BYTES", bits(as_it_lies ? stored(p.b) : number) / 8).set("CLUTCH_OUT_BYTES", bits(p.output) / (8 << static_cast<int>(is_complex(p.output))));
   d.set("CLUTCH_BLOCK_VECTORS", kMatmulBlockVectors).set("CLUTCH_ACCUMULATOR_TILES", kMatmulAccumulatorTiles);
   if (plan.tuning.local > 1) d.set("CLUTCH_GROUPED", 1);

@@ -46,9 +46,9 @@ struct MatmulProblem {
   bool sparse_instruction = false;            ///< matmul_sparse_matrix: they take 2:4 matrices as they are; else these get their zeros back
   /// tiles: neighbours of a, of b and of the result come in quads, strides and sizes being multiples of four
   bool a_quads = false, b_quads = false, out_quads = false;
-  bool a_as_it_lies = false;  ///< panels: a is not of the compute type, and items convert it
-  bool in_panels = false;     ///< the call allows instructions that cannot read b, since it is a PackedMatrix in panels
-  std::uint8_t unused[2] = {};
+  bool in_panels = false;  ///< the call allows instructions that cannot read b, since it is a PackedMatrix in panels
+  std::uint8_t unused = 0;
+  std::int16_t a_depth = 0;  ///< panels: most numbers of a row of a that items convert at a time; 0: a is of the compute type
 };
 
 /// Compute type of products: f32 or f64, also for integers and complex numbers.
@@ -59,7 +59,7 @@ inline constexpr std::int64_t kMatmulVectors = 4;
 /// Most tiles of an item, so that their sums stay in a core's caches.
 inline constexpr std::int64_t kMatmulAccumulatorTiles = 64;
 /// Most numbers of a row of a that items convert at a time, and so the longest block along k.
-inline constexpr std::int64_t kMatmulDepth = 512;
+inline constexpr std::int16_t kMatmulDepth = 512;
 /// Most elements along k with which items take whole rows of results.
 inline constexpr std::int64_t kMatmulShortDepth = 16;
 /// Least number of small matrices that are multiplied one in each lane.

@@ -238,10 +238,12 @@ bool Product::converts_a() const {
 void Product::lay_out() {
   const Dims& sizes = c.sizes;
   a = c.a;
-  p.a_as_it_lies = false;
+  p.a_depth = 0;
   if (panels && !sparse && !dot && !complex && a.dtype() != matmul_compute(p)) {
-    p.a_as_it_lies = converts_a();
-    if (!p.a_as_it_lies) a = a.to(matmul_compute(p), {}, stream);
+    if (converts_a())
+      p.a_depth = kMatmulDepth;
+    else
+      a = a.to(matmul_compute(p), {}, stream);
   }
   if (by_rows && (p.b != matmul_compute(p) || b().strides()[b().rank() - 2] != 1))
     converted = b().mT().to(matmul_compute(p), {}, stream).contiguous(stream).mT();
@@ -355,7 +357,7 @@ void Product::choose_tiling() {
     // A tuned choice applies to a class of shapes, and may not fit this shape.
     if (tiling.place == MatmulPlace::direct && (!unit_columns || n < lanes())) tiling.place = MatmulPlace::inside;
   }
-  if (p.a_as_it_lies && tiling.place != MatmulPlace::across) tiling.block = std::min(tiling.block, kMatmulDepth);
+  if (p.a_depth != 0 && tiling.place != MatmulPlace::across) tiling.block = std::min<std::int64_t>(tiling.block, p.a_depth);
   p.rows = static_cast<std::uint8_t>(tiling.rows), p.vectors = static_cast<std::uint8_t>(tiling.vectors);
   if (tiling.place == MatmulPlace::inside) tiling.block = std::min(tiling.block, kMatmulBlockVectors / tiling.vectors);
   p.place = tiling.place;
