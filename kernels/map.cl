@@ -67,9 +67,18 @@
 #define LOAD_WHOLE(k, dtype) CLUTCH_CONCAT(loada_, dtype)(CLUTCH_CONCAT(b, k), i)
 #define STORE_WHOLE(k, dtype, x) STREAM_OR_STORE(storea_, dtype, CLUTCH_CONCAT(b, k), i, x)
 #define POSITION_FULL(k) ((VL)(long)i + CLUTCH_IOTA_VL)
-#define LOAD_SOME(k, dtype) CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), (long)i, count)
-#define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), (long)i, count, x)
-static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) { CLUTCH_EXPRESSION(LOAD_SOME, POSITION_FULL, STORE_FRONT) }
+#define LOAD_SOME(k, dtype) CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), (IDX)i, count)
+#define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), (IDX)i, count, x)
+static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+#ifdef CLUTCH_IS_CPU
+  CLUTCH_EXPRESSION(LOAD_SOME, POSITION_FULL, STORE_FRONT)
+#else
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int l = 0; l < WIDTH; ++l)
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) at[k][l] = (IDX)i + l;
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+#endif
+}
 #ifdef CLUTCH_RANDOM
 // Vectors of a chunk of random numbers, each of which draws another word of the same blocks, are taken one after another.
 #undef CLUTCH_DRAW
@@ -129,9 +138,17 @@ __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 #define LOAD_SOME(k, dtype) \
   (inner[k] ? CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, count) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))
 #define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, count, x)
-static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i,
-                                 int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS){CLUTCH_EXPRESSION(LOAD_SOME, POSITION_ROW, STORE_FRONT)} CLUTCH_INLINE
-    void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+#ifdef CLUTCH_IS_CPU
+  CLUTCH_EXPRESSION(LOAD_SOME, POSITION_ROW, STORE_FRONT)
+#else
+  IDX at[CLUTCH_OPERANDS][WIDTH];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k)
+    for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * inner[k];
+  CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
+#endif
+}
+CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)

@@ -224,7 +224,7 @@ struct SegmentCase {
   }
 
   static constexpr Mutation kMutations[] = {
-      {"segment_rows", Edit::tail, "CLUTCH_CONCAT(front_, O_NAME)(base, i, count, x);", "CLUTCH_CONCAT(front_, O_NAME)(base, i, count - 1, x);"},
+      {"segment_rows", Edit::tail, "CLUTCH_CONCAT(front_, O_NAME)(base, (IDX)i, count, x);", "CLUTCH_CONCAT(front_, O_NAME)(base, (IDX)i, count - 1, x);"},
       {"segment_rows", Edit::stride, "first += PANEL) {", "first += 2 * PANEL) {"},
       {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
       {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
