@@ -593,7 +593,7 @@ std::set<std::string> cores_used(const Stream& stream) {
   std::uint64_t most = 0;
   for (const auto& [thread, ns] : after) most = std::max(most, thread == self ? 0 : ns - (before.contains(thread) ? before.at(thread) : 0));
   for (const auto& [thread, ns] : after)
-    if (thread != self && ns - (before.contains(thread) ? before.at(thread) : 0) > most / 4) cores.insert(cores_of(thread));
+    if (thread != self && ns - (before.contains(thread) ? before.at(thread) : 0) > most / 2) cores.insert(cores_of(thread));
   return cores;
 }
 
@@ -613,8 +613,8 @@ TEST(Partitions, TellWhetherTheirThreadsStayOnCores) {
     const std::string own = cores_of(std::filesystem::read_symlink("/proc/thread-self").filename().string());
     if (!own.starts_with("0-")) continue;
     const std::set<std::string> first = cores_used(parts[0].stream()), second = cores_used(parts[1].stream());
-    EXPECT_EQ(first.size(), 1u);
-    EXPECT_EQ(second.size(), 1u);
+    EXPECT_EQ(first.size(), 1u) << fmt::format("{}", fmt::join(first, "; "));
+    EXPECT_EQ(second.size(), 1u) << fmt::format("{}", fmt::join(second, "; "));
     EXPECT_NE(first, second);
     for (const auto& cores : {first, second})
       for (const std::string& core : cores) EXPECT_EQ(core.find_first_of("-,"), std::string::npos) << core;
