@@ -437,15 +437,11 @@ bool is_outer(const MatmulCall& c) {
          is_plain_float(c.out.dtype());
 }
 
-/// The chain of one element along k.
+/// The chain of one element along k, for each compute type.
 const ExprFunction& chain_of_one(DType dtype) {
   static const auto* all = [] {
     auto* made = new std::map<DType, ExprFunction>;
-    for (DType d : {DType::f32, DType::f64}) {
-      const std::array<DType, 2> inputs{d, d};
-      const Expr chain = fma(expr_input(0, d), expr_input(1, d), 0.0);
-      made->try_emplace(d, inputs, std::span(&chain, 1));
-    }
+    for (DType d : {DType::f32, DType::f64}) made->try_emplace(d, trace([](Expr x, Expr y) { return fma(x, y, 0.0); }, std::array{d, d}));
     return made;
   }();
   return all->at(dtype);
