@@ -75,8 +75,15 @@ TEST(Problems, RunEveryEntryAndGiveTheModelsBits) {
       for (std::string_view entry : text.entries)
         EXPECT_TRUE(ran.contains(std::string(entry)) || !proves(entry)) << "no problem in tests/cases/" << text.stem << ".hpp runs " << entry;
   }
-  // Drivers tell users of warnings on their terminal.
-  for (const std::string& log : detail::build_logs()) EXPECT_EQ(log.find("warning"), std::string::npos) << log;
+  // Drivers tell users of warnings on their terminal. Intel's says in its log alone that it leaves a kernel's vectors as they are, as kernels ask it to.
+  for (std::string log : detail::build_logs()) {
+    constexpr std::string_view kAsked = "Kernel can't be vectorized due to unsupported vec type hint";
+    for (std::size_t end; (end = log.find(kAsked)) != std::string::npos;) {
+      const std::size_t start = log.rfind('\n', end) + 1;
+      log.erase(start, end + kAsked.size() - start);
+    }
+    EXPECT_EQ(log.find("warning"), std::string::npos) << log;
+  }
 }
 
 /// Kernels are right for any number of work-groups: here for one, where a problem is made for many.

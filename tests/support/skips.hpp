@@ -22,6 +22,7 @@ inline constexpr Skip kSkips[] = {
     {"Eigh.", "fp64"},
     {"Fill.", "fp64"},
     {"Flex.", "fp64"},
+    {"FlexMatrix.", "shuffles of sub-groups"},
     {"Graphs.", "command buffers"},
     {"Itself/FaultLayer.", "command buffers"},
     {"Kernels.", "SPIR-V"},

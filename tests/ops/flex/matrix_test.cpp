@@ -47,6 +47,38 @@ TEST(FlexMatrix, WrongExchangesAreNoticed) {
   }
 }
 
+/// Where a device has sub-groups but no matrix instructions, what lanes tell each other is the device's own all the same, between plain products; wrong lanes
+/// would be noticed.
+TEST(FlexMatrix, LanesOfSubGroupsExchange) {
+  constexpr std::string_view kFrom = "#define EXCHANGE_STANDS_IN CLUTCH_STAND_IN", kTo = "#define EXCHANGE_STANDS_IN 0",
+                             kWrong = "#define EXCHANGE_STANDS_IN 0\n#define intel_sub_group_shuffle_xor(x, bit) intel_sub_group_shuffle_xor(x, bit ^ 3)";
+  CLUTCH_EACH_DEVICE(device) {
+    if (skip_without(device, "shuffles of sub-groups", device.record()->has_extension("cl_intel_subgroups"))) continue;
+    for (const MatrixLayout layout : {MatrixLayout::dpas_8, MatrixLayout::dpas_16}) {
+      const auto exchange = [&](std::string_view to, int kind) {
+        FreshDevice fresh(device);
+        detail::SourceMutation mutation(kFrom, to);
+        const bool right = detail::lanes_exchange(detail::runtime_for(fresh.device()), {.layout = layout, .stand_in = true}, {.kind = kind, .exchange = true});
+        EXPECT_EQ(mutation.applied(), 1) << name(layout);
+        return right;
+      };
+      for (int kind = MATMUL_NUMBERS_F16; kind <= MATMUL_NUMBERS_TF32; ++kind) {
+        if (!detail::multiplies(layout, {.kind = kind})) continue;
+        EXPECT_TRUE(exchange(kTo, kind)) << name(layout) << " of kind " << kind;
+      }
+      EXPECT_FALSE(exchange(kWrong, MATMUL_NUMBERS_BF16)) << name(layout);
+      FreshDevice fresh(device);
+      detail::SourceMutation mutation(kFrom, kTo);
+      const MatrixStandIn stand_in(layout);
+      const FlexCase::Shape forward{.batch = 1, .heads = 2, .q_len = 40, .kv_len = 75, .e = 19, .ev = 11, .kv_heads = 1};
+      EXPECT_EQ(run_once(fresh.device(), FlexCase::problem("", "flex_matrix", DType::bf16, forward, seed(), true, false)), "") << name(layout);
+      for (const std::string_view entry : {"flex_matrix_dq", "flex_matrix_dkv"})
+        EXPECT_EQ(run_once(fresh.device(), FlexCase::gradient_problem(entry, DType::bf16, forward, 0, seed(), true)), "") << name(layout) << " " << entry;
+      EXPECT_GE(mutation.applied(), 3) << name(layout);
+    }
+  }
+}
+
 /// Weights of 0 and 1 and whole values: lengths around tiles, heads that share keys, rows of quads and others, block masks.
 TEST(FlexMatrix, WholeNumbersAreExact) {
   CLUTCH_EACH_DEVICE(device) {
