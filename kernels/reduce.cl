@@ -28,15 +28,18 @@
 #define CLUTCH_ROW_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
 #if (defined(CLUTCH_ENTRY_reduce_groups) || defined(CLUTCH_ENTRY_reduce_column_groups)) && CLUTCH_SEVERAL
 // The place of element j is divided into places along each reduced dimension.
+#define REDUCE_DIVIDES
 #undef CLUTCH_ROW_PARAMS
 #undef CLUTCH_ROW_NAMES
-#define CLUTCH_ROW_PARAMS , int reduced_rank, const IDX *reduced_size, IDX(*reduced)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
-#define CLUTCH_ROW_NAMES , reduced_rank, reduced_size, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#define CLUTCH_ROW_PARAMS                                                               \
+  , int reduced_rank, const IDX *reduced_size, const IDX *reciprocal, const IDX *shift, \
+      IDX(*reduced)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define CLUTCH_ROW_NAMES , reduced_rank, reduced_size, reciprocal, shift, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
 #define CLUTCH_ROW_VALUE CLUTCH_EXPRESSION
 #define CLUTCH_PLACE_VALUE                                                         \
   IDX here[CLUTCH_OPERANDS];                                                       \
   _Pragma("unroll") for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] = offset[k]; \
-  add_offsets_unrolled(j, reduced_rank, reduced_size, reduced, 1, here);
+  add_offsets_by_reciprocals(j, reduced_rank, reduced_size, reciprocal, shift, reduced, 1, here);
 #define CLUTCH_LOAD_VALUE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), here[k])
 #define CLUTCH_POSITION_VALUE(k) ((VL)(long)here[k])
 #elif defined(CLUTCH_ENTRY_reduce_rows) || defined(CLUTCH_ENTRY_reduce_groups)
@@ -200,7 +203,14 @@ __kernel void reduce_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n,
   CLUTCH_REDUCED(reduced)
 
 // How an entry gets to the elements: by the strides of all reduced dimensions (CLUTCH_SEVERAL), or by one stride of each input.
-#if CLUTCH_SEVERAL
+#ifdef REDUCE_DIVIDES
+#define REDUCE_WAY_PARAMS int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes, CLUTCH_SHAPE_VECTOR reciprocals, CLUTCH_SHAPE_VECTOR shifts CLUTCH_REDUCED_PARAMS
+#define REDUCED_SHAPE_DIVIDED                                           \
+  REDUCED_SHAPE                                                         \
+  IDX reciprocal[CLUTCH_RANK_LANES], shift[CLUTCH_RANK_LANES];          \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(reciprocals, 0, reciprocal); \
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(shifts, 0, shift);
+#elif CLUTCH_SEVERAL
 #define REDUCE_WAY_PARAMS int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS
 #else
 #define REDUCE_WAY_PARAMS CLUTCH_SHAPE_VECTOR inner_strides
@@ -220,7 +230,7 @@ __kernel void reduce_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong 
   const uint item = (uint)get_local_id(0), teams = (uint)get_local_size(0) / team, of = item / team, p = item % team;
   REDUCE_SHAPE
 #if CLUTCH_SEVERAL
-  REDUCED_SHAPE
+  REDUCED_SHAPE_DIVIDED
 #endif
   CLUTCH_SHIFT_BUFFERS
 #if CLUTCH_FINAL
@@ -268,7 +278,7 @@ __kernel void reduce_column_groups(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS,
   REDUCE_SHARED_PLACE
   REDUCE_SHAPE
 #if CLUTCH_SEVERAL
-  REDUCED_SHAPE
+  REDUCED_SHAPE_DIVIDED
 #else
   REDUCE_STEPS(step)
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <clutch/ops/reduce.hpp>
 
+#include "common/reciprocal.h"
 #include "common/reductions.h"
 #include "encode/meaning.hpp"
 #include "encode/plugin_functions.hpp"
@@ -487,6 +488,14 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
   if (buffered || several || plan.entry == "reduce_strided" || (by_columns && p.vectors == ReduceVectors::columns)) {
     encoder.value(static_cast<std::int32_t>(s.walks.reduced_rank));
     bind(s.walks.reduced_size.data());
+    if (several) {
+      std::array<std::int64_t, 16> reciprocals{}, shifts{};
+      for (std::size_t d = 0; d + 1 < static_cast<std::size_t>(s.walks.reduced_rank); ++d) {
+        const auto size = static_cast<std::uint64_t>(s.walks.reduced_size[d]);
+        reciprocals[d] = static_cast<std::int32_t>(offsets_reciprocal(size)), shifts[d] = offsets_shift(size);
+      }
+      bind(reciprocals.data()), bind(shifts.data());
+    }
     for (std::size_t k = 1; k <= operands; ++k) bind(s.walks.reduced.data() + 16 * k);
     if (buffered) encoder.value(static_cast<std::int32_t>(s.walks.across));
   } else if (!groups) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/reduce.hpp"
 
+#include "common/reciprocal.h"
 #include "ops/reduce_plan.hpp"
 #include "support/fixture.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <bit>
 #include <cmath>
+#include <random>
 
 namespace clutch::testing { namespace {
 
@@ -151,6 +153,46 @@ TEST(Reduce, GroupsOfItemsHaveTheModelsBits) {
     }
     EXPECT_EQ(std::signbit(sum(full({40}, -0.0, {.device = device}), {.implementation = "reduce_groups"}).item()), false);
     EXPECT_EQ(sum(zeros({3, 0}, {.device = device}), {.dims = {1}, .implementation = "reduce_groups"}).to_host<float>(), (std::vector<float>{0, 0, 0}));
+  }
+}
+
+/// The quotients by which groups of items find places of elements: around all multiples that could be off by one, for sizes around powers of two and others.
+TEST(Reduce, ReciprocalsGiveExactQuotients) {
+  constexpr std::uint32_t kMost = INT32_MAX;
+  auto right = [](std::uint32_t index, std::uint32_t size) {
+    return detail::offsets_quotient(index, detail::offsets_reciprocal(size), detail::offsets_shift(size)) == index / size;
+  };
+  auto holds = [&](std::uint32_t size) {
+    for (const std::uint32_t index : {0u, 1u, kMost - 1, kMost}) EXPECT_TRUE(right(index, size)) << index << " / " << size;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      const std::uint64_t quotient = 1 + kMost / size * i / 199, multiple = quotient * size;
+      for (const std::uint64_t index : {multiple - 1, multiple, multiple + 1}) {
+        if (index > kMost) continue;
+        ASSERT_TRUE(right(static_cast<std::uint32_t>(index), size)) << index << " / " << size;
+      }
+    }
+  };
+  for (std::uint32_t size = 2; size < 3000; ++size) holds(size);
+  for (int bits = 2; bits < 31; ++bits)
+    for (const std::uint32_t size : {(1u << bits) - 1, 1u << bits, (1u << bits) + 1, (3u << bits) / 2 - 1}) holds(size);
+  std::mt19937 random(static_cast<unsigned>(seed()));
+  for (int i = 0; i < 20000; ++i) holds(static_cast<std::uint32_t>(random() % kMost >> random() % 30 | 2));
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 31, std::uint64_t{1} << 40})
+    EXPECT_EQ(detail::offsets_reciprocal(size) + detail::offsets_shift(size), 0u) << size;
+}
+
+TEST(Reduce, SeveralDimensionsByGroupsHaveTheModelsBits) {
+  std::mt19937 random(static_cast<unsigned>(seed()));
+  CLUTCH_EACH_DEVICE(device) {
+    if (known_bug(device, "loops_end_early")) continue;  // refused
+    for (int turn = 0; turn < (level() == "smoke" ? 12 : 200); ++turn) {
+      auto size = [&](std::uint32_t most) { return static_cast<std::int64_t>(2 + random() % most); };  // one alone joins its neighbours
+      const Dims sizes{size(9), size(4), size(70), size(5), size(turn % 3 ? 9 : 90)};
+      const std::vector<int> dims = turn % 2 ? std::vector<int>{0, 2, 4} : std::vector<int>{1, 3};
+      for (const char* implementation : {"reduce_groups", "reduce_column_groups"})
+        ASSERT_EQ(run(device, Reduce::sum, operand(DType::f32, sizes, {}, static_cast<std::uint64_t>(turn)), dims, implementation), "")
+            << implementation << " of " << to_string(sizes);
+    }
   }
 }
 
