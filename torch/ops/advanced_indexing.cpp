@@ -4,6 +4,7 @@
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <clutch/ops/index.hpp>
 #include <clutch/ops/scatter.hpp>
@@ -70,6 +71,8 @@ std::vector<clutch::Tensor> checked(const at::Tensor& self, const Indices& indic
       continue;
     }
     any = true;
+    TORCH_CHECK(given->is_cpu() || given->device() == self.device(), "indices should be either on cpu or on the same device as the indexed tensor (",
+                self.device(), ")");
     const at::Tensor index = given->to(self.device());
     if (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte) {
       for (int64_t d = 0; d < index.dim(); ++d)
@@ -141,6 +144,8 @@ at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
 at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& source, bool accumulate) {
   TORCH_CHECK(index.scalar_type() == at::kLong, "put_(): Expected a long tensor for index, but got ", index.scalar_type());
   TORCH_CHECK(index.numel() == source.numel(), "put_(): Expected source and index to have the same number of elements");
+  at::assert_no_overlap(self, index);
+  at::assert_no_overlap(self, source);
   if (index.numel() == 0) return self;
   at::Tensor flat = self.reshape({-1});
   Indices indices;

@@ -249,6 +249,7 @@ at::Tensor& lerp_tensor_out(const at::Tensor& self, const at::Tensor& end, const
 at::Tensor& addcdiv_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value, at::Tensor& out) {
   TORCH_CHECK(!(at::isIntegralType(a.scalar_type(), true) && at::isIntegralType(b.scalar_type(), true)),
               "Integer division with addcdiv is no longer supported");
+  if (value.isComplex()) refuse("a complex value");
   return ternary(out, self, a, b, [](const In& in) { return clutch::fma(in.n[0], in.x[1] / in.x[2], in.x[0]); }, {value.toDouble()});
 }
 at::Tensor& addcmul_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value, at::Tensor& out) {

@@ -4,11 +4,15 @@
 #include "runtime/convert.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 #include <clutch/complex.hpp>
 #include <clutch/ops/copy.hpp>
 #include <clutch/ops/fill.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace torch_clutch {
 namespace {
@@ -24,6 +28,7 @@ clutch::Tensor bytes_of(const at::Tensor& dense) {
 void write(const clutch::Tensor& bytes, const void* from) { bytes.write(std::span(static_cast<const std::byte*>(from), bytes.nbytes())); }
 
 void copy_from_host(const at::Tensor& destination, const at::Tensor& source) {
+  own_memory(destination);
   const at::Tensor expanded = source.expand_as(destination).to(destination.scalar_type());
   if (is_dense(destination)) {
     at::Tensor ordered = expanded;
@@ -49,6 +54,7 @@ void copy_to_host(const at::Tensor& destination, const at::Tensor& source) {
 
 void copy_on_device(const at::Tensor& destination, const at::Tensor& source) {
   const Elements elements = source.scalar_type() == destination.scalar_type() ? Elements::bits : Elements::numbers;
+  own_memory(destination);
   const at::Tensor expanded = source.expand_as(destination);
   const bool in_order = is_dense(destination) && expanded.strides() == destination.strides();
   if (elements == Elements::bits && in_order && is_dense(expanded)) return clutch::copy_(bytes_of(destination), bytes_of(expanded));
@@ -70,6 +76,8 @@ void copy_lazy(const at::Tensor& destination, const at::Tensor& source) {
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool) {
   if (destination.numel() == 0) return destination;
+  at::assert_no_internal_overlap(destination);
+  at::assert_no_partial_overlap(destination, self);
   if (self.is_conj() || destination.is_conj() || self.is_neg() || destination.is_neg()) {
     copy_lazy(destination, self);
   } else if (self.device().type() != kDevice) {
@@ -111,32 +119,60 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 // A double has all integers up to this one.
 constexpr double kWholeDouble = 9007199254740992.0;
 
-at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
+// Whether two elements may be at one place: true, too, for some that no order of dimensions shows to be apart.
+bool may_overlap(const at::Tensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    if (tensor.size(d) > 1) steps.emplace_back(tensor.stride(d), tensor.size(d));
+  std::sort(steps.begin(), steps.end());
+  int64_t last = 0;
+  for (const auto& [stride, size] : steps) {
+    if (stride <= last) return true;
+    last += stride * (size - 1);
+  }
+  return false;
+}
+
+// Elements may share memory here, as nowhere else: each place is filled once, or by rows that share some.
+template <class Fill>
+at::Tensor& fill_places(at::Tensor& self, const Fill& fill) {
   if (self.numel() == 0) return self;
-  const bool exact = !value.isComplex() && (value.isFloatingPoint() || std::abs(static_cast<double>(value.toLong())) <= kWholeDouble);
-  if (self.is_complex() && !self.is_conj() && !self.is_neg()) {
-    const c10::complex<double> number = value.toComplexDouble();
-    clutch::fill_(wrap(self), std::complex<double>(number.real(), number.imag()));
+  at::Tensor places = self;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self.stride(d) == 0) places = places.narrow(d, 0, 1);
+  if (!may_overlap(places)) {
+    fill(places);
     return self;
   }
-  if (self.is_complex() || !exact || !dtype_of(self.scalar_type())) {
-    self.copy_(at::scalar_tensor(value, self.options().device(at::kCPU)));
-    return self;
-  }
-  clutch::fill_(wrap(self), value.toDouble());
+  for (at::Tensor row : places.unbind(0)) fill_places(row, fill);
   return self;
+}
+
+at::Tensor& fill_scalar(at::Tensor& given, const at::Scalar& value) {
+  const bool whole = value.isIntegral(true), exact = whole ? std::abs(value.toDouble()) <= kWholeDouble : !value.isComplex();
+  return fill_places(given, [&](at::Tensor& self) {
+    if (self.is_complex() && !self.is_conj() && !self.is_neg() && dtype_of(self.scalar_type())) {
+      const c10::complex<double> number = value.toComplexDouble();
+      clutch::fill_(wrap(self), std::complex<double>(number.real(), number.imag()));
+    } else if (self.is_complex() || !exact || !dtype_of(self.scalar_type())) {
+      self.copy_(at::scalar_tensor(value, self.options().device(at::kCPU)));
+    } else {
+      clutch::fill_(wrap(self), value.toDouble());
+    }
+  });
 }
 at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
-  return self.copy_(value);
+  return fill_places(self, [&](at::Tensor& places) { places.copy_(value); });
 }
 at::Tensor& zero_(at::Tensor& self) {
-  if (self.numel() == 0) return self;
-  if (is_dense(self))
-    clutch::fill_(bytes_of(self), 0);
-  else
-    clutch::fill_(wrap(self, Elements::bits), 0);
-  return self;
+  return fill_places(self, [](at::Tensor& places) {
+    own_memory(places);
+    if (is_dense(places))
+      clutch::fill_(bytes_of(places), 0);
+    else
+      clutch::fill_(wrap(places, Elements::bits), 0);
+  });
 }
 
 }  // namespace

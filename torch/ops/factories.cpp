@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <clutch/ops/fill.hpp>
 
 #include <cmath>
@@ -22,17 +23,23 @@ void check_options(std::optional<at::Layout> layout, std::optional<bool> pinned)
   TORCH_CHECK(!c10::pinned_memory_or_default(pinned), "Only dense CPU tensors can be pinned");
 }
 
+// torch.utils.deterministic.fill_uninitialized_memory.
+at::Tensor filled(at::Tensor made) {
+  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory()) at::native::fill_empty_deterministic_(made);
+  return made;
+}
+
 at::Tensor empty(c10::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> pinned, std::optional<at::MemoryFormat> format) {
   check_options(layout, pinned);
   const CurrentDevice current(c10::device_or_default(device).index());
-  return at::detail::empty_generic(sizes, &allocator(), kKeys, c10::dtype_or_default(dtype), format);
+  return filled(at::detail::empty_generic(sizes, &allocator(), kKeys, c10::dtype_or_default(dtype), format));
 }
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                          std::optional<at::Device> device, std::optional<bool> pinned) {
   check_options(layout, pinned);
   const CurrentDevice current(c10::device_or_default(device).index());
-  return at::detail::empty_strided_generic(sizes, strides, &allocator(), kKeys, c10::dtype_or_default(dtype));
+  return filled(at::detail::empty_strided_generic(sizes, strides, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
 bool whole(const at::Scalar& number) { return number.isIntegral(true); }

@@ -26,7 +26,15 @@ at::Tensor& uniform_(at::Tensor& self, double low, double high, std::optional<at
   }
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "check_uniform_bounds not implemented for '", self.scalar_type(), "'");
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
-  if (self.numel() > 0) clutch::uniform_(wrap(self), {.low = low, .high = high, .generator = generator_of(generator, self.device().index())});
+  if (self.numel() == 0) return self;
+  if (at::isReducedFloatingType(self.scalar_type())) {
+    // As PyTorch does, from numbers of f32: those of 16 bits would be 256 or 2048 different ones. What is rounded up to `high` becomes `low`.
+    at::Tensor numbers = at::empty(self.sizes(), self.options().dtype(at::kFloat));
+    torch_clutch::uniform_(numbers, low, high, generator);
+    self.copy_(numbers);
+    return self.masked_fill_(self.ge(at::full({}, high, self.options())), low);
+  }
+  clutch::uniform_(wrap(self), {.low = low, .high = high, .generator = generator_of(generator, self.device().index())});
   return self;
 }
 at::Tensor& normal_(at::Tensor& self, double mean, double deviation, std::optional<at::Generator> generator) {

@@ -146,6 +146,7 @@ at::Tensor scaled(const at::Tensor& self, const at::Tensor& factor) {
 
 // A gradient has the entries of its matrix. Waits, where it has copies of the indices, to compare them.
 at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
+  if (mask.layout() == at::kSparse) return masked_by_entries(self, mask);
   if (self.is_same(mask)) return self;
   if (self.layout() == at::kStrided && by_rows(mask) && mask.values().dim() == 1) {
     const at::Tensor columns = mask.col_indices(), values = self.index({rows_of(mask.crow_indices(), columns.numel()), columns.to(at::kLong)});

@@ -5,6 +5,7 @@
 #include "runtime/error.hpp"
 #include "runtime/fallback.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/boxing/KernelFunction.h>
 #include <torch/library.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace torch_clutch {
@@ -42,6 +44,16 @@ inline void device_of(c10::DeviceIndex& found, const at::ITensorListRef& tensors
 template <class Other>
 void device_of(c10::DeviceIndex&, const Other&) {}
 
+/// Ops that write no elements, or each of a tensor's the same.
+constexpr bool may_share(std::string_view name) { return name.starts_with("set_") || name.starts_with("fill_.") || name == "zero_"; }
+
+/// Refuses a tensor that a kernel would write, of which elements share memory.
+template <class Argument, class Given>
+void check_written(const Given& given) {
+  if constexpr (std::is_same_v<Argument, at::Tensor&>)
+    if (given.defined() && given.layout() == at::kStrided) at::assert_no_internal_overlap(given);
+}
+
 }  // namespace detail
 
 /// A kernel as PyTorch calls it: on its tensors' device, and by the CPU where it refuses.
@@ -53,6 +65,7 @@ struct Kernel<kName, kFunction, Result (*)(Arguments...)> {
     c10::DeviceIndex index = -1;
     (detail::device_of(index, arguments), ...);
     const CurrentDevice current(index);
+    if constexpr (!detail::may_share(kName.text)) (detail::check_written<Arguments>(arguments), ...);
     std::string why;
     try {
       return kFunction(arguments...);
@@ -96,6 +109,9 @@ class OpTable {
   torch::Library& library_;
   std::string_view family_;
 };
+
+/// sparse_mask with a mask of layout torch.sparse_coo.
+at::Tensor masked_by_entries(const at::Tensor& self, const at::Tensor& mask);
 
 // The families, each with the kernels of its file.
 void add_views(OpTable& table);

@@ -4,6 +4,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/IListRef.h>
+#include <ATen/native/ResizeCommon.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
@@ -33,7 +34,7 @@ at::Tensor view_as_complex(const at::Tensor& self) { return at::native::view_as_
 const at::Tensor& resize_(const at::Tensor& self, c10::SymIntArrayRef symbolic, std::optional<at::MemoryFormat> format) {
   const c10::IntArrayRef sizes = C10_AS_INTARRAYREF_SLOW(symbolic);
   if (self.sizes() == sizes && !format.has_value()) return self;
-  const int64_t elements = c10::multiply_integers(sizes);
+  const int64_t elements = c10::multiply_integers(sizes), before = static_cast<int64_t>(self.storage().nbytes());
   const size_t needed = at::detail::computeStorageNbytesContiguous(sizes, self.itemsize(), static_cast<size_t>(self.storage_offset()));
   if (elements > 0 && needed > self.storage().nbytes()) at::native::resize_bytes_nocuda(self.storage(), static_cast<int64_t>(needed));
   at::TensorImpl* impl = self.unsafeGetTensorImpl();
@@ -42,6 +43,8 @@ const at::Tensor& resize_(const at::Tensor& self, c10::SymIntArrayRef symbolic, 
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
     impl->empty_tensor_restride(*format);
   }
+  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())
+    at::native::fill_resize_deterministic_(self, before);
   return self;
 }
 

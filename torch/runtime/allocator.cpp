@@ -43,8 +43,7 @@ class Allocator final : public c10::DeviceAllocator {
     if (size == 0) return empty_pointer(index);
     return translated([&] { return adopt(clutch::empty({static_cast<std::int64_t>(size)}, {.dtype = clutch::DType::u8, .device = device(index)}), index); });
   }
-  // PyTorch asks for it where it would pass the address alone: without its block nothing can be freed.
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
   void copy_data(void* destination, const void* source, std::size_t size) const override {
     Block *to = find_block(destination), *from = find_block(source);

@@ -100,25 +100,23 @@ c10::DataPtr adopt(clutch::Tensor bytes, c10::DeviceIndex device) {
   auto block = std::make_unique<Block>(Block{.bytes = std::move(bytes), .device = device, .size = size});
   addresses().take(*block);
   report(*block, true);
-  void* address = reinterpret_cast<void*>(block->address);
-  return {address, block.release(), &free_block, c10::Device(kDevice, device)};
+  void* address = reinterpret_cast<void*>(block.release()->address);
+  return {address, address, &free_block, c10::Device(kDevice, device)};
 }
 
 c10::DataPtr empty_pointer(c10::DeviceIndex device) { return {nullptr, nullptr, &free_block, c10::Device(kDevice, device)}; }
 
-void free_block(void* block) {
-  if (block == nullptr) return;
-  std::unique_ptr<Block> freed(static_cast<Block*>(block));
+void free_block(void* address) {
+  if (address == nullptr) return;
+  std::unique_ptr<Block> freed(find_block(address));
+  if (freed == nullptr) return;
   report(*freed, false);
   addresses().give(*freed);
 }
 
 Block* find_block(const void* address) { return addresses().find(reinterpret_cast<std::uintptr_t>(address)); }
 
-Block* block_of(const c10::DataPtr& pointer) {
-  if (pointer.get_deleter() == &free_block) return static_cast<Block*>(pointer.get_context());
-  return pointer.get() == nullptr ? nullptr : find_block(pointer.get());  // wrapped by others: copy on write, shared storages
-}
+Block* block_of(const c10::DataPtr& pointer) { return pointer.get() == nullptr ? nullptr : find_block(pointer.get()); }
 
 std::string address_range() {
   auto [begin, end] = addresses().range();

@@ -30,8 +30,8 @@ c10::DataPtr empty_pointer(c10::DeviceIndex device);
 Block* block_of(const c10::DataPtr& pointer);
 /// The block that an address lies in, or ends; null if there is none.
 Block* find_block(const void* address);
-/// Frees a block: the deleter of its handles.
-void free_block(void* block);
+/// Frees the block that begins at `address`: the deleter of its handles, whose context is the address, as PyTorch's copies on write want it.
+void free_block(void* address);
 /// "[0x..., 0x...)": where faults of the host come from device memory.
 std::string address_range();
 

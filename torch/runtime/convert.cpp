@@ -4,6 +4,8 @@
 #include "runtime/allocator.hpp"
 #include "runtime/block.hpp"
 
+#include <c10/core/impl/COW.h>
+
 namespace torch_clutch {
 
 using clutch::DType;
@@ -74,11 +76,16 @@ clutch::Tensor wrap_at(const at::TensorBase& tensor, const void* address, const 
                         dtype);
 }
 
+void own_memory(const at::TensorBase& tensor) {
+  if (c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr())) tensor.mutable_data_ptr();
+}
+
 clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
   TORCH_CHECK(tensor.device().type() == kDevice, "Expected all tensors to be on the same device, but found one on ", tensor.device(), " and one on ",
               c10::DeviceTypeName(kDevice, true));
   if (tensor.is_conj() || tensor.is_neg()) refuse("a lazy conjugate or minus");
   const DType dtype = need_dtype(tensor.scalar_type(), elements);
+  own_memory(tensor);
   const Block* block = block_of(tensor.storage().data_ptr());
   const std::uintptr_t begin = block == nullptr ? 0 : block->address;
   const std::uintptr_t address = begin + static_cast<std::uintptr_t>(tensor.storage_offset()) * tensor.itemsize();
@@ -86,6 +93,7 @@ clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
 }
 
 clutch::Tensor wrap_flat(const at::TensorBase& tensor) {
+  own_memory(tensor);
   return wrap_at(tensor, tensor.const_data_ptr(), {tensor.numel()}, {1}, need_dtype(tensor.scalar_type()));
 }
 

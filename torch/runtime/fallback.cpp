@@ -6,10 +6,12 @@
 #include "runtime/error.hpp"
 #include "runtime/generator.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/CPUFallback.h>
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -60,6 +62,62 @@ void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   }
 }
 
+// Elements that share memory would each be written by what the CPU has for them, one after another.
+void check_written(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& value = torch::jit::peek(stack, i, arguments.size());
+    if (arguments[i].alias_info() != nullptr && arguments[i].alias_info()->isWrite() && value.isTensor() && value.toTensor().defined() &&
+        value.toTensor().layout() == at::kStrided)
+      at::assert_no_internal_overlap(value.toTensor());
+  }
+}
+
+// As at::native::cpu_fallback(), for sparse tensors, which it would hand to kernels of dense ones.
+void run_sparse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto& schema = op.schema();
+  const std::size_t count = schema.arguments().size();
+  std::vector<std::pair<at::Tensor, at::Tensor>> changed;  // ours, and the CPU's
+  c10::Device device(kDevice, device_of(*stack, count).value_or(current_device()));
+  for (std::size_t i = 0; i < count; ++i) {
+    c10::IValue& value = torch::jit::peek(*stack, i, count);
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kDevice) {
+      const at::Tensor ours = value.toTensor();
+      value = ours.cpu();
+      if (alias != nullptr && alias->isWrite()) changed.emplace_back(ours, value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> host;
+      for (const at::Tensor& tensor : value.toTensorList()) host.push_back(tensor.cpu());
+      value = host;
+    } else if (value.isDevice()) {
+      value = c10::Device(c10::kCPU);
+    }
+  }
+  op.callBoxed(stack);
+  for (auto& [ours, host] : changed) {
+    if (ours.layout() == at::kStrided) ours.resize_(host.sizes());
+    ours.copy_(host);
+    if (ours.is_sparse()) ours._coalesced_(host.is_coalesced());
+  }
+  for (std::size_t i = 0; i < schema.returns().size(); ++i) {
+    c10::IValue& value = torch::jit::peek(*stack, i, schema.returns().size());
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor host = value.toTensor();
+    const auto same = std::find_if(changed.begin(), changed.end(), [&](const auto& pair) { return pair.second.is_same(host); });
+    value = same != changed.end() ? same->first : host.to(device);
+  }
+}
+bool has_sparse(const torch::jit::Stack& stack, std::size_t arguments) {
+  for (const c10::IValue& value : torch::jit::last(stack, arguments)) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().layout() != at::kStrided) return true;
+    if (!value.isTensorList()) continue;
+    for (const at::Tensor& tensor : value.toTensorList())
+      if (tensor.layout() != at::kStrided) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::map<std::string, FallbackCount> fallbacks() {
@@ -87,7 +145,9 @@ void note_fallback(const std::string& op, const std::string& why) {
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  check_written(op, *stack);
   replace_generators(op, stack);
+  if (has_sparse(*stack, op.schema().arguments().size())) return run_sparse(op, stack);
   at::native::cpu_fallback(op, stack);
 }
 

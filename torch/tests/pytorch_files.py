@@ -126,7 +126,7 @@ def run(file, device, asked, folder):
     """How many tests had each outcome; None where the file does not load, and why."""
     out = str(folder / f"{file.replace('/', '.')}.{device}.jsonl")
     command = [sys.executable, __file__, file, "--child", device, "--source", asked.source, "--out", out, "--seconds", str(asked.seconds), "--only", asked.only, "--slice", asked.slice]
-    environment = os.environ | {"PYTORCH_TESTING_DEVICE_ONLY_FOR": DEVICES[device], "PYTORCH_PRINT_REPRO_ON_FAILURE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTORCH_TESTING_DEVICE_ONLY_FOR": DEVICES[device], "PYTORCH_TESTING_DEVICE_FOR_CUSTOM": DEVICES[device], "PYTORCH_PRINT_REPRO_ON_FAILURE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     before = -1
     while True:
         done = subprocess.run(command, env=environment, cwd=folder_of(asked), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

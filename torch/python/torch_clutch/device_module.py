@@ -108,6 +108,10 @@ def current_stream(device=None):
     return torch.accelerator.current_stream(_index(device))
 
 
+def default_stream(device=None):
+    return torch.Stream(stream_id=0, device_index=_index(device), device_type=torch._C._autograd.DeviceType.PrivateUse1.value)
+
+
 def set_stream(stream):
     torch.accelerator.set_stream(stream)
 
@@ -262,6 +266,10 @@ def build_info():
 
 to_dlpack = _dlpack.to_dlpack
 from_dlpack = _dlpack.from_dlpack
+
+
+# Tensor.storage_type() looks for PyTorch's classes of storages here.
+globals().update({name: getattr(torch, name) for name in torch.storage._dtype_to_storage_type_map().values()})
 
 
 def compile_report():
