@@ -137,7 +137,8 @@ at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Ten
 }
 
 at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
-  TORCH_CHECK(mask.sizes() == self.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ", self.sizes(), " but mask has size ", mask.sizes());
+  TORCH_CHECK(mask.sizes() == self.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ", self.sizes(), " but mask has size ",
+              mask.sizes());
   if (self.is_same(mask)) return self;
   if (self.layout() != at::kStrided || mask.sparse_dim() == 0) refuse("a mask of a sparse tensor");
   const at::Tensor values = mask._nnz() == 0 ? mask._values().to(self.scalar_type()).clone() : self.index(places_of(mask));
@@ -153,7 +154,13 @@ at::Tensor to_sparse(const at::Tensor& self, std::optional<c10::Layout> layout, 
   if (layout.value_or(at::kSparse) != at::kSparse) refuse("a conversion to ", *layout);
   return at::native::dense_to_sparse(self, layout, blocks, dense);
 }
-at::Tensor to_sparse_of(const at::Tensor& self, int64_t dims) { return at::native::dense_to_sparse(self, dims); }
+at::Tensor to_sparse_of(const at::Tensor& self, int64_t dims) {
+  if (dims <= 0 || dims >= self.dim()) return at::native::dense_to_sparse(self, dims);
+  const at::Tensor indices = self.ne(0).flatten(dims).any(dims).nonzero().t().contiguous();
+  c10::List<std::optional<at::Tensor>> places;
+  for (int64_t d = 0; d < dims; ++d) places.push_back(std::optional(indices.select(0, d)));
+  return made(indices, self.index(places), self.sizes(), true);
+}
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {

@@ -4,8 +4,8 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/IListRef.h>
-#include <ATen/native/ResizeCommon.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/ops/is_set_to_native.h>

@@ -53,6 +53,27 @@ def test_devices_do_not_mix():
         torch.ones(2, 2, device="clutch") @ torch.ones(2, 2)
 
 
+def test_elements_that_share_memory_are_not_written():
+    shared, whole = torch.zeros(1, device="clutch").expand(6), torch.rand(6, device="clutch")
+    for write in (
+        lambda: shared.add_(1),
+        lambda: shared.copy_(whole),
+        lambda: torch.sin(whole, out=shared),
+        lambda: shared.bernoulli_(0.5),
+        lambda: shared.erfinv_(),  # by the CPU
+        lambda: whole[:5].copy_(whole[1:]),
+        lambda: whole.put_(torch.tensor([1], device="clutch"), whole[:1]),
+    ):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            write()
+    assert shared.fill_(3).tolist() == [3] * 6 and shared.zero_().tolist() == [0] * 6
+
+
+def test_indices_are_on_the_tensors_device():
+    with pytest.raises(RuntimeError, match=r"indices should be either on cpu"):
+        torch.rand(3, 4)[torch.tensor([0, 2], device="clutch")]
+
+
 def test_out_of_memory_is_its_own_exception():
     with pytest.raises((torch.OutOfMemoryError, RuntimeError)):
         torch.empty(1 << 48, device="clutch")
@@ -98,10 +119,15 @@ def test_integers_past_the_doubles():
 def test_op_table_names_registered_ops():
     rows = torch.clutch.ops()
     assert len(rows) > 200 and all(family and aten and clutch for family, aten, clutch in rows)
-    of_sparse = {aten for family, aten, _ in rows if family == "sparse matrices"}
-    dense = [aten for family, aten, _ in rows if family != "sparse matrices"]
-    assert len(of_sparse) > 10 and len(set(dense)) == len(dense)
-    for key, names in (("PrivateUse1", dense), ("SparseCsrPrivateUse1", of_sparse - {"_convert_indices_from_csr_to_coo.out"})):
+    of = {name: {aten for family, aten, _ in rows if family == name} for name in ("sparse matrices", "sparse tensors")}
+    dense = [aten for family, aten, _ in rows if family not in of]
+    assert all(len(names) > 10 for names in of.values()) and len(set(dense)) == len(dense)
+    of_dense = {"_convert_indices_from_csr_to_coo.out", "_to_sparse", "_to_sparse.sparse_dim"}
+    for key, names in (
+        ("PrivateUse1", [*dense, *of_dense]),
+        ("SparseCsrPrivateUse1", of["sparse matrices"] - of_dense),
+        ("SparsePrivateUse1", of["sparse tensors"] - of_dense),
+    ):
         for aten in names:
             assert torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + aten, key), aten
     assert "| add, add_scaled | `add.out` |" in torch.clutch.ops(markdown=True)

@@ -65,7 +65,7 @@ def test_outcomes_are_counted(tmp_path):
     (tmp_path / "test" / "test_small.py").write_text(FILE)
     done = run(tmp_path, "test_small", "test_not_there", "--seconds", "3", "--out", str(tmp_path / "out"))
     rows = [line for line in done.stdout.splitlines() if line.startswith("| test_")]
-    assert rows[0] == "| test_small | 1 | 1 | 1 | 1 | 1 | 1 | 3 | 33.3 % |", done.stdout + done.stderr
+    assert rows[0] == "| test_small | 1 | 1 | 1 | 1 | 1 | 1 | 3 | 3 | 33.3 % |", done.stdout + done.stderr
     assert "not in the checkout" in rows[1] and done.returncode == 1
     results = [json.loads(line) for line in open(tmp_path / "out" / "test_small.clutch.jsonl")]
     assert {r["test"].split("test_")[-1].split("_")[0] for r in results if r["outcome"] == "error"} == {"raises"}

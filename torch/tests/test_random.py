@@ -85,3 +85,10 @@ def test_a_graph_draws_anew(native):
         torch.accelerator.synchronize()
         seen.append((tuple(x.tolist()), tuple(order.tolist())))
     assert len({s[0] for s in seen}) == 3 and len({s[1] for s in seen}) == 3
+
+
+@pytest.mark.parametrize("dtype,least", [(torch.bfloat16, 1000), (torch.float16, 4000)])
+def test_numbers_of_16_bits_are_rounded_from_f32(dtype, least, native):
+    drawn = torch.empty(10000, dtype=dtype, device="clutch").uniform_(-100, 100)
+    assert drawn.unique().numel() > least and drawn.min() >= -100 and drawn.max() < 100
+    assert torch.empty(4096, dtype=dtype, device="clutch").uniform_(1, 1.001).float().max() < 1.001

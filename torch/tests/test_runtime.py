@@ -109,6 +109,34 @@ def test_storages_views_and_resizing():
     assert x.untyped_storage().device.type == "clutch"
 
 
+def test_lazy_clones_have_memory_of_their_own_once_written():
+    x = torch.arange(6.0, device="clutch")
+    y, z = x._lazy_clone(), x._lazy_clone()
+    assert (x + y).tolist() == [0, 2, 4, 6, 8, 10] and torch._C._is_cow_tensor(y)  # reading changes nothing
+    y.add_(1)
+    z[2:4].copy_(torch.tensor([8.0, 9.0]))
+    w = x._lazy_clone()
+    x.zero_()
+    assert y.tolist() == [1, 2, 3, 4, 5, 6] and z.tolist() == [0, 1, 8, 9, 4, 5] and w.tolist() == [0, 1, 2, 3, 4, 5] and x.tolist() == [0] * 6
+    assert not torch._C._is_cow_tensor(y) and not torch._C._is_cow_tensor(z)
+
+
+def test_new_memory_is_filled_where_asked(native):
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.utils.deterministic.fill_uninitialized_memory
+        for dtype in (torch.float32, torch.bfloat16):
+            assert torch.empty(5, 3, dtype=dtype, device="clutch").isnan().all()
+        assert torch.view_as_real(torch.empty(5, 3, dtype=torch.complex64, device="clutch"))[..., 0].isnan().all()
+        for dtype in (torch.int64, torch.uint8, torch.int32):
+            made = torch.empty_strided((4, 3), (1, 2), dtype=dtype, device="clutch")  # elements share memory
+            assert made.eq(torch.iinfo(dtype).max).all()
+        grown = torch.ones(3, device="clutch").resize_(8)
+        assert grown[:3].tolist() == [1, 1, 1] and grown[3:].isnan().all()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_pickle_and_deepcopy():
     model = torch.nn.Linear(3, 3).to("clutch")
     file = io.BytesIO()
