@@ -45,8 +45,9 @@ at::Tensor& normal_(at::Tensor& self, double mean, double deviation, std::option
     if (mean != 0) self.add_(mean);
     return self;
   }
+  if (self.numel() == 0) return self;
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "\"normal_kernel\" not implemented for '", self.scalar_type(), "'");
-  if (self.numel() > 0) clutch::normal_(wrap(self), {.mean = mean, .stddev = deviation, .generator = generator_of(generator, self.device().index())});
+  clutch::normal_(wrap(self), {.mean = mean, .stddev = deviation, .generator = generator_of(generator, self.device().index())});
   return self;
 }
 
