@@ -4,6 +4,7 @@
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/Resize.h>
@@ -224,7 +225,8 @@ at::Tensor& cross_out(const at::Tensor& self, const at::Tensor& other, int64_t d
   const std::vector<at::Tensor> both = at::broadcast_tensors({self, other});
   dim = at::maybe_wrap_dim(dim, both[0].dim());
   at::native::resize_output(out, both[0].sizes());
-  if (out.is_alias_of(self) || out.is_alias_of(other)) refuse("a product into its own factor");
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, other);
   for (int64_t i = 0; i < 3; ++i) {
     auto of = [&](const at::Tensor& tensor, int64_t k) { return wrap(tensor.select(dim, (i + k) % 3)); };
     apply(out.select(dim, i), {of(both[0], 1), of(both[1], 2), of(both[0], 2), of(both[1], 1)},

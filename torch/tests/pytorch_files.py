@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import warnings
 from pathlib import Path
 
 import outcomes
@@ -86,7 +85,6 @@ def outcome_of(test):
 
 
 def child(asked):
-    warnings.filterwarnings("ignore")
     file = asked.files[0]
     done = outcomes.read(asked.out, "test")
     outcomes.limit_time()
