@@ -47,11 +47,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
                                                         {c10::kIndex_Bool, clutch::DType::boolean},
                                                         {c10::kIndex_ComplexDouble, clutch::DType::c128},
                                                         {c10::kIndex_BFloat16, clutch::DType::bf16}};
+    // Made, copied and converted on any device; some of them by the CPU.
+    constexpr int kStored[] = {c10::kIndex_UInt16, c10::kIndex_UInt32, c10::kIndex_UInt64, c10::kIndex_ComplexHalf, c10::kIndex_Float8_e5m2,
+                               c10::kIndex_Float8_e4m3fn, c10::kIndex_Float8_e5m2fnuz, c10::kIndex_Float8_e4m3fnuz, c10::kIndex_Float8_e8m0fnu};
     return translated([&] {
       c10::DeviceCapability made;
       made.capability_data.capability_bits = 0;
       for (auto [type, dtype] : kTypes)
         if (device(or_current(of.index())).supports(dtype)) made.capability_data.capability_bits |= std::uint64_t{1} << type;
+      for (int type : kStored) made.capability_data.capability_bits |= std::uint64_t{1} << type;
       return made;
     });
   }
