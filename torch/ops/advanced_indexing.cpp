@@ -61,6 +61,9 @@ at::Tensor& scatter_value_out(const at::Tensor& self, int64_t dim, const at::Ten
 
 // What clutch takes: masks as bool, other indices as i64.
 std::vector<clutch::Tensor> checked(const at::Tensor& self, const Indices& indices) {
+  for (const std::optional<at::Tensor>& given : indices)
+    TORCH_CHECK(!given.has_value() || !given->defined() || given->is_cpu() || given->device() == self.device(),
+                "indices should be either on cpu or on the same device as the indexed tensor (", self.device(), ")");
   std::vector<clutch::Tensor> all;
   int64_t dim = 0;
   bool any = false;
@@ -71,8 +74,6 @@ std::vector<clutch::Tensor> checked(const at::Tensor& self, const Indices& indic
       continue;
     }
     any = true;
-    TORCH_CHECK(given->is_cpu() || given->device() == self.device(), "indices should be either on cpu or on the same device as the indexed tensor (",
-                self.device(), ")");
     const at::Tensor index = given->to(self.device());
     if (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte) {
       for (int64_t d = 0; d < index.dim(); ++d)

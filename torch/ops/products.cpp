@@ -81,7 +81,8 @@ at::Tensor& addbmm_out(const at::Tensor& c, const at::Tensor& a, const at::Tenso
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1), "addbmm: batches of matrices that fit are expected, got ",
               a.sizes(), " and ", b.sizes());
   // The sum over the batch is one longer product.
-  return at::addmm_out(out, c.expand({a.size(1), b.size(2)}), a.transpose(0, 1).reshape({a.size(1), -1}), b.reshape({-1, b.size(2)}), beta, alpha);
+  const int64_t length = a.size(0) * a.size(2);
+  return at::addmm_out(out, c.expand({a.size(1), b.size(2)}), a.transpose(0, 1).reshape({a.size(1), length}), b.reshape({length, b.size(2)}), beta, alpha);
 }
 at::Tensor addbmm(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   at::Tensor out = at::empty({0}, a.options());

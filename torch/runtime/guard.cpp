@@ -48,8 +48,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
                                                         {c10::kIndex_ComplexDouble, clutch::DType::c128},
                                                         {c10::kIndex_BFloat16, clutch::DType::bf16}};
     // Made, copied and converted on any device; some of them by the CPU.
-    constexpr int kStored[] = {c10::kIndex_UInt16, c10::kIndex_UInt32, c10::kIndex_UInt64, c10::kIndex_ComplexHalf, c10::kIndex_Float8_e5m2,
-                               c10::kIndex_Float8_e4m3fn, c10::kIndex_Float8_e5m2fnuz, c10::kIndex_Float8_e4m3fnuz, c10::kIndex_Float8_e8m0fnu};
+    constexpr int kStored[] = {c10::kIndex_UInt16,          c10::kIndex_UInt32,          c10::kIndex_UInt64,
+                               c10::kIndex_ComplexHalf,     c10::kIndex_Float8_e5m2,     c10::kIndex_Float8_e4m3fn,
+                               c10::kIndex_Float8_e5m2fnuz, c10::kIndex_Float8_e4m3fnuz, c10::kIndex_Float8_e8m0fnu};
     return translated([&] {
       c10::DeviceCapability made;
       made.capability_data.capability_bits = 0;

@@ -137,6 +137,13 @@ def test_new_memory_is_filled_where_asked(native):
         torch.use_deterministic_algorithms(False)
 
 
+@pytest.mark.parametrize("batch,m,k,n", [(0, 2, 3, 4), (3, 0, 2, 4), (3, 2, 0, 4), (3, 2, 2, 0)])
+def test_sums_of_products_without_elements(batch, m, k, n):
+    c, a, b = torch.randn(m, n), torch.randn(batch, m, k), torch.randn(batch, k, n)
+    ours = torch.addbmm(c.to("clutch"), a.to("clutch"), b.to("clutch"), beta=2)
+    torch.testing.assert_close(ours.cpu(), torch.addbmm(c, a, b, beta=2))
+
+
 def test_pickle_and_deepcopy():
     model = torch.nn.Linear(3, 3).to("clutch")
     file = io.BytesIO()
