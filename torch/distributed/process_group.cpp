@@ -59,6 +59,7 @@ void check_dtype(const at::Tensor& tensor, const at::Tensor& of, const char* wha
 
 /// A tensor that is written. Contiguous ones in one dimension, of which clutch has up to 12.
 clutch::Tensor written(const at::Tensor& tensor, Elements elements = Elements::bits) {
+  own_memory(tensor);
   return wrap(tensor.is_contiguous() ? tensor.view(-1) : tensor, elements);
 }
 /// One that is read.

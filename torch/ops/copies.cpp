@@ -167,7 +167,6 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 }
 at::Tensor& zero_(at::Tensor& self) {
   return fill_places(self, [](at::Tensor& places) {
-    own_memory(places);
     if (is_dense(places))
       clutch::fill_(bytes_of(places), 0);
     else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of ops: which aten op is which function of clutch. Registrations are made from it, and torch.clutch.ops() prints it.
 #pragma once
+#include "runtime/convert.hpp"
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 #include "runtime/fallback.hpp"
@@ -47,11 +48,19 @@ void device_of(c10::DeviceIndex&, const Other&) {}
 /// Ops that write no elements, or each of a tensor's the same.
 constexpr bool may_share(std::string_view name) { return name.starts_with("set_") || name.starts_with("fill_.") || name == "zero_"; }
 
-/// Refuses a tensor that a kernel would write, of which elements share memory.
-template <class Argument, class Given>
-void check_written(const Given& given) {
-  if constexpr (std::is_same_v<Argument, at::Tensor&>)
-    if (given.defined() && given.layout() == at::kStrided) at::assert_no_internal_overlap(given);
+/// Whether an op changes the tensors of its lists, too.
+constexpr bool changes_lists(std::string_view name) { return name.substr(0, name.find('.')).ends_with('_'); }
+
+/// Prepares what a kernel writes: refuses a tensor of which elements share memory, gives a lazy clone memory of its own.
+template <Name kName, class Argument, class Given>
+void prepare_written(const Given& given) {
+  if constexpr (std::is_same_v<Argument, at::Tensor&>) {
+    if (!given.defined() || given.layout() != at::kStrided) return;
+    if (!may_share(kName.text)) at::assert_no_internal_overlap(given);
+    own_memory(given);
+  } else if constexpr (std::is_same_v<Given, at::TensorList> && changes_lists(kName.text)) {
+    for (const at::Tensor& tensor : given) own_memory(tensor);
+  }
 }
 
 }  // namespace detail
@@ -65,7 +74,7 @@ struct Kernel<kName, kFunction, Result (*)(Arguments...)> {
     c10::DeviceIndex index = -1;
     (detail::device_of(index, arguments), ...);
     const CurrentDevice current(index);
-    if constexpr (!detail::may_share(kName.text)) (detail::check_written<Arguments>(arguments), ...);
+    (detail::prepare_written<kName, Arguments>(arguments), ...);
     std::string why;
     try {
       return kFunction(arguments...);

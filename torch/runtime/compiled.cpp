@@ -159,6 +159,7 @@ std::tuple<std::vector<at::Tensor>, std::int64_t> call_compiled(std::int64_t id,
   const CurrentDevice current(index);
   return translated([&] {
     clutch::detail::CompiledKey key;
+    for (const at::Tensor& tensor : given) own_memory(tensor);  // a function may change them
     key.tensors = wrap(given);
     for (const std::int64_t number : numbers) key.number(number);
     PythonFunction call(function, numbers, given.size());

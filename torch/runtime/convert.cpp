@@ -85,7 +85,6 @@ clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
               c10::DeviceTypeName(kDevice, true));
   if (tensor.is_conj() || tensor.is_neg()) refuse("a lazy conjugate or minus");
   const DType dtype = need_dtype(tensor.scalar_type(), elements);
-  own_memory(tensor);
   const Block* block = block_of(tensor.storage().data_ptr());
   const std::uintptr_t begin = block == nullptr ? 0 : block->address;
   const std::uintptr_t address = begin + static_cast<std::uintptr_t>(tensor.storage_offset()) * tensor.itemsize();
@@ -93,7 +92,6 @@ clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements) {
 }
 
 clutch::Tensor wrap_flat(const at::TensorBase& tensor) {
-  own_memory(tensor);
   return wrap_at(tensor, tensor.const_data_ptr(), {tensor.numel()}, {1}, need_dtype(tensor.scalar_type()));
 }
 

@@ -125,6 +125,7 @@ void graph_save(std::int64_t number, const std::string& path, const std::vector<
   TORCH_CHECK_VALUE(names.size() == tensors.size(), "clutch: as many names as tensors must be given, got ", names.size(), " and ", tensors.size());
   translated([&] {
     std::vector<clutch::NamedTensor> named;
+    for (const at::Tensor& tensor : tensors) own_memory(tensor);
     for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], wrap(tensors[i])});
     graph_of(number).graph.save(path, named, {.binaries = binaries});
   });
