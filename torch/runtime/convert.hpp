@@ -22,7 +22,7 @@ clutch::DType need_dtype(c10::ScalarType type, Elements elements = Elements::num
 c10::ScalarType scalar_type(clutch::DType dtype);
 
 /// Gives a lazy clone (Tensor._lazy_clone) memory of its own, before it may be written. Rows of the table of ops have what they write prepared so.
-void own_memory(const at::TensorBase& tensor);
+TORCH_CLUTCH_EXPORT void own_memory(const at::TensorBase& tensor);
 /// Errors: RuntimeError for a tensor that is not on a clutch device; Refusal for its dtype or more than 12 dimensions.
 TORCH_CLUTCH_EXPORT clutch::Tensor wrap(const at::TensorBase& tensor, Elements elements = Elements::numbers);
 /// Undefined for none.
