@@ -145,11 +145,6 @@ at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
   return made(mask._indices().clone(), values, mask.sizes(), mask.is_coalesced());
 }
 
-}  // namespace
-
-at::Tensor masked_by_entries(const at::Tensor& self, const at::Tensor& mask) { return sparse_mask(self, mask); }
-
-namespace {
 at::Tensor to_sparse(const at::Tensor& self, std::optional<c10::Layout> layout, at::OptionalIntArrayRef blocks, std::optional<int64_t> dense) {
   if (layout.value_or(at::kSparse) != at::kSparse) refuse("a conversion to ", *layout);
   return at::native::dense_to_sparse(self, layout, blocks, dense);
@@ -162,6 +157,8 @@ at::Tensor to_sparse_of(const at::Tensor& self, int64_t dims) {
   return made(indices, self.index(places), self.sizes(), true);
 }
 }  // namespace
+
+at::Tensor masked_by_entries(const at::Tensor& self, const at::Tensor& mask) { return sparse_mask(self, mask); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   OpTable table(library);
