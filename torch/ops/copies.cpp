@@ -137,6 +137,10 @@ bool may_overlap(const at::Tensor& tensor) {
 template <class Fill>
 at::Tensor& fill_places(at::Tensor& self, const Fill& fill) {
   if (self.numel() == 0) return self;
+  if (is_dense(self)) {
+    fill(self);
+    return self;
+  }
   at::Tensor places = self;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.stride(d) == 0) places = places.narrow(d, 0, 1);

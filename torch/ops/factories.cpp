@@ -23,9 +23,8 @@ void check_options(std::optional<at::Layout> layout, std::optional<bool> pinned)
   TORCH_CHECK(!c10::pinned_memory_or_default(pinned), "Only dense CPU tensors can be pinned");
 }
 
-// torch.utils.deterministic.fill_uninitialized_memory.
 at::Tensor filled(at::Tensor made) {
-  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory()) at::native::fill_empty_deterministic_(made);
+  if (fills_memory()) at::native::fill_empty_deterministic_(made);
   return made;
 }
 

@@ -32,7 +32,7 @@ at::Tensor& uniform_(at::Tensor& self, double low, double high, std::optional<at
     at::Tensor numbers = at::empty(self.sizes(), self.options().dtype(at::kFloat));
     torch_clutch::uniform_(numbers, low, high, generator);
     self.copy_(numbers);
-    return self.masked_fill_(self.ge(at::full({}, high, self.options())), low);
+    return self.masked_fill_(self.ge(high), low);
   }
   clutch::uniform_(wrap(self), {.low = low, .high = high, .generator = generator_of(generator, self.device().index())});
   return self;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices of compressed rows or columns (torch.sparse_csr, torch.sparse_csc): products with dense ones, and their gradients, by sparse::spmm.
+#include "ops/sparse.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -63,10 +64,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor& addmm_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
   if (c.layout() != at::kStrided || out.layout() != at::kStrided) refuse("a sparse result");
-  at::Tensor made = product(a, b);
-  if (alpha.isComplex() || alpha.toDouble() != 1) made = made * alpha;
-  if (beta.isComplex() || beta.toDouble() != 0) made = at::add(made, c, beta);
-  return deliver(made, out);
+  return deliver_sum(product(a, b), c, beta, alpha, out);
 }
 at::Tensor addmm(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   at::Tensor out = at::empty({0}, c.options());
@@ -131,6 +129,12 @@ at::Tensor rows_of(const at::Tensor& offsets, int64_t entries) {
   counts.index_add_(0, begins, at::ones_like(begins));
   return counts.narrow(0, 0, entries).cumsum(0);
 }
+// The inverse: where each row begins, from the row of each entry, in order.
+at::Tensor& to_offsets(const at::Tensor& rows, int64_t count, bool, at::Tensor& out) {
+  at::Tensor begins = at::zeros({count + 1}, rows.options());
+  begins.index_add_(0, rows + 1, at::ones_like(rows));
+  return out.copy_(begins.cumsum(0));
+}
 at::Tensor& to_pairs(const at::Tensor& offsets, const at::Tensor& columns, bool, bool transpose, at::Tensor& out) {
   if (offsets.dim() != 1) refuse("a batch of sparse matrices");
   out.select(0, transpose ? 1 : 0).copy_(rows_of(offsets, columns.numel()));
@@ -160,11 +164,18 @@ at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
 
 }  // namespace
 
+at::Tensor& deliver_sum(at::Tensor product, const at::Tensor& c, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  if (alpha.isComplex() || alpha.toDouble() != 1) product = product * alpha;
+  if (beta.isComplex() || beta.toDouble() != 0) product = at::add(product, c, beta);
+  return deliver(product, out);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   OpTable table(library);
   table.family("sparse matrices");
   table.add<"sparse_mask", &sparse_mask>("index");
   table.add<"_convert_indices_from_csr_to_coo.out", &to_pairs>("index_add, cumsum");
+  table.add<"_convert_indices_from_coo_to_csr.out", &to_offsets>("index_add, cumsum");
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, library) {

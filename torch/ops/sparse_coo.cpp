@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of entries with indices (torch.sparse_coo): made, coalesced, added, scaled, multiplied with dense matrices and converted on the device. What is not
 // here runs on the CPU, counted.
+#include "ops/sparse.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -11,6 +12,7 @@
 #include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors_native.h>
 #include <ATen/ops/_sparse_coo_tensor_with_dims_native.h>
 #include <ATen/ops/_to_dense_native.h>
+#include <ATen/ops/_to_sparse_csr_native.h>
 #include <ATen/ops/_to_sparse_native.h>
 #include <ATen/ops/_values_native.h>
 #include <ATen/ops/add_native.h>
@@ -39,13 +41,14 @@ at::Tensor made(const at::Tensor& indices, const at::Tensor& values, c10::IntArr
   return at::_sparse_coo_tensor_unsafe(indices, values, sizes, values.options().layout(at::kSparse), coalesced);
 }
 
-/// Indices of a dense tensor that name a sparse one's entries.
-c10::List<std::optional<at::Tensor>> places_of(const at::Tensor& sparse) {
+/// Indices of entries as those of a dense tensor.
+c10::List<std::optional<at::Tensor>> places_of(const at::Tensor& indices) {
   c10::List<std::optional<at::Tensor>> places;
-  const at::Tensor indices = sparse._indices();
-  for (int64_t d = 0; d < sparse.sparse_dim(); ++d) places.push_back(std::optional(indices.select(0, d)));
+  for (const at::Tensor& of_dimension : indices.unbind(0)) places.push_back(std::optional(of_dimension));
   return places;
 }
+/// x, times a factor that may be 1.
+at::Tensor times(const at::Tensor& x, const at::Scalar& factor) { return factor.isComplex() || factor.toDouble() != 1 ? x * factor : x; }
 
 /// Entries in the order of their indices, those of equal ones added up in the order in which they were.
 at::Tensor coalesce(const at::Tensor& self) {
@@ -77,17 +80,15 @@ at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::S
       out.copy_(self);
     }
     if (other._nnz() == 0 || out.numel() == 0) return out;
-    at::Tensor values = other._values().to(out.scalar_type());
-    if (alpha.to<double>() != 1) values = values * alpha;
+    const at::Tensor values = times(other._values().to(out.scalar_type()), alpha);
     if (other.sparse_dim() == 0) return out.add_(values.sum(0));
-    return out.index_put_(places_of(other), values, true);
+    return out.index_put_(places_of(other._indices()), values, true);
   }
   if (!is_coo(self) || !is_coo(other)) refuse("the sum of a sparse and a dense tensor");
   TORCH_CHECK(self.sizes() == other.sizes(), "add: expected sizes of 'self' and 'other' to match, but ", self.sizes(), " != ", other.sizes());
   if (self.sparse_dim() != other.sparse_dim()) refuse("sparse tensors of other numbers of dimensions");
   const at::ScalarType type = at::result_type(self, other);
-  at::Tensor more = other._values().to(type);
-  if (alpha.to<double>() != 1) more = more * alpha;
+  const at::Tensor more = times(other._values().to(type), alpha);
   at::Tensor sum = made(at::cat({self._indices(), other._indices()}, 1), at::cat({self._values().to(type), more}), self.sizes(), false);
   if (self.is_coalesced() && other.is_coalesced()) sum = sum.coalesce();
   return at::native::copy_sparse_(out, sum.to(out.scalar_type()), false);
@@ -107,11 +108,7 @@ at::Tensor& scale_(at::Tensor& self, const at::Tensor& factor) {
 /// The matrix of compressed rows with the same entries.
 at::Tensor by_rows(const at::Tensor& matrix) {
   if (matrix.sparse_dim() != 2 || matrix.dense_dim() != 0) refuse("other sparse tensors than matrices");
-  const at::Tensor entries = matrix.coalesce(), rows = entries._indices().select(0, 0), columns = entries._indices().select(0, 1);
-  at::Tensor begins = at::zeros({matrix.size(0) + 1}, rows.options());
-  begins.index_add_(0, rows + 1, at::ones_like(rows));
-  return at::_sparse_csr_tensor_unsafe(begins.cumsum(0), columns.contiguous(), entries._values(), matrix.sizes(),
-                                       entries._values().options().layout(at::kSparseCsr));
+  return matrix.coalesce().to_sparse_csr();
 }
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
   if (is_coo(a) && is_coo(b)) refuse("a product of two sparse matrices");
@@ -119,21 +116,14 @@ at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
               ")");
   return is_coo(a) ? at::mm(by_rows(a), b) : at::mm(by_rows(b.t()), a.t()).t();
 }
-at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
-  const at::Tensor product = torch_clutch::mm(a, b);
-  at::native::resize_output(out, product.sizes());
-  return out.copy_(product);
+at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) { return deliver(torch_clutch::mm(a, b), out); }
+at::Tensor& addmm_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  if (is_coo(c)) refuse("a sum that is sparse");
+  return deliver_sum(torch_clutch::mm(a, b), c, beta, alpha, out);
 }
-at::Tensor addmm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
-  if (is_coo(self)) refuse("a sum that is sparse");
-  at::Tensor product = torch_clutch::mm(a, b);
-  if (alpha.to<double>() != 1) product = product * alpha;
-  return beta.to<double>() == 0 ? product : at::add(product, self, beta);
-}
-at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
-  const at::Tensor sum = torch_clutch::addmm(self, a, b, beta, alpha);
-  at::native::resize_output(out, sum.sizes());
-  return out.copy_(sum);
+at::Tensor addmm(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  at::Tensor out = at::empty({0}, c.options());
+  return torch_clutch::addmm_out(c, a, b, beta, alpha, out);
 }
 
 at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
@@ -141,7 +131,7 @@ at::Tensor sparse_mask(const at::Tensor& self, const at::Tensor& mask) {
               mask.sizes());
   if (self.is_same(mask)) return self;
   if (self.layout() != at::kStrided || mask.sparse_dim() == 0) refuse("a mask of a sparse tensor");
-  const at::Tensor values = mask._nnz() == 0 ? mask._values().to(self.scalar_type()).clone() : self.index(places_of(mask));
+  const at::Tensor values = mask._nnz() == 0 ? mask._values().to(self.scalar_type()).clone() : self.index(places_of(mask._indices()));
   return made(mask._indices().clone(), values, mask.sizes(), mask.is_coalesced());
 }
 
@@ -152,9 +142,7 @@ at::Tensor to_sparse(const at::Tensor& self, std::optional<c10::Layout> layout, 
 at::Tensor to_sparse_of(const at::Tensor& self, int64_t dims) {
   if (dims <= 0 || dims >= self.dim()) return at::native::dense_to_sparse(self, dims);
   const at::Tensor indices = self.ne(0).flatten(dims).any(dims).nonzero().t().contiguous();
-  c10::List<std::optional<at::Tensor>> places;
-  for (int64_t d = 0; d < dims; ++d) places.push_back(std::optional(indices.select(0, d)));
-  return made(indices, self.index(places), self.sizes(), true);
+  return made(indices, self.index(places_of(indices)), self.sizes(), true);
 }
 }  // namespace
 
@@ -205,6 +193,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
   table.add<"sparse_resize_and_clear_", &at::native::sparse_resize_and_clear_>("empty");
   table.add<"zero_", &at::native::zero_sparse_>("empty");
   table.add<"_to_dense", &at::native::sparse_to_dense>("index_put");
+  table.add<"_to_sparse_csr", &at::native::coo_to_sparse_csr>("index_add, cumsum");
 }
 
 // All else of these tensors.

@@ -119,9 +119,6 @@ class OpTable {
   std::string_view family_;
 };
 
-/// sparse_mask with a mask of layout torch.sparse_coo.
-at::Tensor masked_by_entries(const at::Tensor& self, const at::Tensor& mask);
-
 // The families, each with the kernels of its file.
 void add_views(OpTable& table);
 void add_copies(OpTable& table);

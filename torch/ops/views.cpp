@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views, sizes and storages: no launch, but for a storage that grows.
 #include "ops/table.hpp"
+#include "runtime/allocator.hpp"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/IListRef.h>
@@ -43,8 +44,7 @@ const at::Tensor& resize_(const at::Tensor& self, c10::SymIntArrayRef symbolic, 
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
     impl->empty_tensor_restride(*format);
   }
-  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())
-    at::native::fill_resize_deterministic_(self, before);
+  if (fills_memory()) at::native::fill_resize_deterministic_(self, before);
   return self;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/device.hpp"
 #include "runtime/error.hpp"
 
+#include <ATen/Context.h>
 #include <clutch/allocator.hpp>
 #include <clutch/ops/copy.hpp>
 
@@ -98,6 +99,8 @@ class Allocator final : public c10::DeviceAllocator {
 };
 
 }  // namespace
+
+bool fills_memory() { return at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory(); }
 
 c10::DeviceAllocator& allocator() {
   static auto* made = new Allocator;

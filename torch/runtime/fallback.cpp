@@ -145,7 +145,6 @@ void note_fallback(const std::string& op, const std::string& why) {
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  check_written(op, *stack);
   replace_generators(op, stack);
   if (has_sparse(*stack, op.schema().arguments().size())) return run_sparse(op, stack);
   at::native::cpu_fallback(op, stack);
@@ -153,6 +152,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   note_fallback(c10::toString(op.schema().operator_name()));
+  check_written(op, *stack);
   run_on_cpu(op, stack);
 }
 

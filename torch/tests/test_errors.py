@@ -122,7 +122,7 @@ def test_op_table_names_registered_ops():
     of = {name: {aten for family, aten, _ in rows if family == name} for name in ("sparse matrices", "sparse tensors")}
     dense = [aten for family, aten, _ in rows if family not in of]
     assert all(len(names) > 10 for names in of.values()) and len(set(dense)) == len(dense)
-    of_dense = {"_convert_indices_from_csr_to_coo.out", "_to_sparse", "_to_sparse.sparse_dim"}
+    of_dense = {"_convert_indices_from_csr_to_coo.out", "_convert_indices_from_coo_to_csr.out", "_to_sparse", "_to_sparse.sparse_dim"}
     for key, names in (
         ("PrivateUse1", [*dense, *of_dense]),
         ("SparseCsrPrivateUse1", of["sparse matrices"] - of_dense),
