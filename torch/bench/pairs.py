@@ -53,7 +53,7 @@ def interval(samples):
 
 
 def compare(ours, theirs, pairs=9, least=0.2, pause=0.01):
-    """Medians of both, and of their ratio (theirs over ours: above 1 we win) with its interval."""
+    """Medians of both, and of their ratio (theirs over ours: above 1 we win) with its interval; `noise_pct`: the scaled median deviation of ours."""
     counts = (times_for(ours, least), times_for(theirs, least))
     mine, other = [], []
 
@@ -72,8 +72,10 @@ def compare(ours, theirs, pairs=9, least=0.2, pause=0.01):
     def middle(of, what):
         return statistics.median(getattr(t, what) / 2 for t in of)
 
+    ordinary = middle(mine, "clock")
+    noise = 148.26 * statistics.median(abs(t.clock / 2 - ordinary) for t in mine) / ordinary
     ratios = [b.clock / a.clock for a, b in zip(mine, other)]
     low, high = interval(ratios)
-    return dict(ours=middle(mine, "clock"), theirs=middle(other, "clock"), ratio=statistics.median(ratios), low=low, high=high, pairs=pairs,
+    return dict(ours=ordinary, noise_pct=noise, theirs=middle(other, "clock"), ratio=statistics.median(ratios), low=low, high=high, pairs=pairs,
                 ours_cores=middle(mine, "cores"), theirs_cores=middle(other, "cores"),
                 cores_ratio=statistics.median(b.cores / max(a.cores, 1e-9) for a, b in zip(mine, other)))

@@ -24,6 +24,14 @@ def shown(seconds):
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
 
 
+def row_of(name, device, row):
+    """A row of scripts/bench --json."""
+    peer = dict(real_time=row["theirs"] * 1e9, ratio=row["ratio"], low=row["low"], high=row["high"], cores_ratio=row["cores_ratio"])
+    kept = {key: row[key] for key in ("what", "target", "load", "pairs", "fallbacks", "difference_us") if row.get(key) is not None}
+    return dict(name=name, run_type="iteration", real_time=row["ours"] * 1e9, cpu_time=row["ours_cores"] * 1e9, time_unit="ns", device=device,
+                noise_pct=row["noise_pct"], checked=True, peers={"torch's CPU": peer}, **kept)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--filter", default="")
@@ -35,9 +43,11 @@ def main():
     chosen = [name for name in cases.CASES if re.search(options.filter, name)]
     if options.list:
         return print("\n".join(chosen))
-    context = dict(torch=torch.__version__, device=torch.clutch.get_device_name(), machine=platform.processor() or platform.machine(),
+    device = torch.clutch.get_device_name()
+    context = dict(library=f"torch_clutch {torch_clutch.__version__}", torch=torch.__version__,
+                   devices=[dict(device=device, platform="torch_clutch", driver=f"torch {torch.__version__}")], machine=platform.processor() or platform.machine(),
                    threads=torch.get_num_threads(), date=time.strftime("%Y-%m-%d %H:%M"), build=torch.clutch.build_info(), command=" ".join(sys.argv))
-    print(f"{context['device']}, torch {context['torch']} on {context['threads']} threads; clutch's time, torch's, their ratio with its 95 % interval, and that of all cores", flush=True)
+    print(f"{device}, torch {context['torch']} on {context['threads']} threads; clutch's time, torch's, their ratio with its 95 % interval, and that of all cores", flush=True)
     rows, failed = [], []
     for name in chosen:
         make, target = cases.CASES[name]
@@ -51,7 +61,6 @@ def main():
             print(f"{name:24} FAILED {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
             continue
         row["fallbacks"] = torch.clutch.fallbacks()
-        rows.append(row)
         notes = f"of {target}" if target else ""
         if name == "add/own_call":
             row["difference_us"] = (row["ours"] - row["theirs"]) / 200 * 1e6
@@ -59,12 +68,13 @@ def main():
         if row["fallbacks"]:
             notes += f" CPU ops: {row['fallbacks']}"
         print(f"{name:24} {shown(row['ours']):>10} {shown(row['theirs']):>10} {row['ratio']:6.2f}x [{row['low']:.2f}, {row['high']:.2f}] cores {row['cores_ratio']:5.2f}x load {row['load']:.1f} {notes}", flush=True)
+        rows.append(row_of(name, device, row))
         del work
         gc.collect()
         torch.accelerator.empty_cache()
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(dict(context=context, rows=rows), file, indent=1)
+            json.dump(dict(context=context, benchmarks=rows), file, indent=1)
     return f"failed: {', '.join(failed)}" if failed else 0
 
 

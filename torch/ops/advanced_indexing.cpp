@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // x[i, j], x[i, j] = y and their like by index() and index_put(), with PyTorch's own errors; scatter by scatter_reduce and places.
+#include "ops/shared_elements.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -100,13 +101,30 @@ at::Tensor& index_out(const at::Tensor& self, const Indices& indices, at::Tensor
   return out.copy_(found);
 }
 
-at::Tensor& index_put_(at::Tensor& self, const Indices& indices, const at::Tensor& values, bool accumulate, bool) {
+// Each number of an element that others share stands for all of them.
+at::Tensor& index_put_shared(at::Tensor& self, const Indices& indices, const at::Tensor& values, bool accumulate) {
+  const at::Tensor own = own_elements(self);
+  const at::Tensor numbers = at::arange(own.numel(), self.options().dtype(at::kLong)).view(own.sizes()).expand_as(self).contiguous();
+  const at::Tensor written = torch_clutch::index(numbers, indices);
+  at::Tensor flat = own.reshape({-1});
+  flat.index_put_({written.reshape({-1})}, values.to(self.device()).expand_as(written).reshape({-1}), accumulate);
+  if (!flat.is_alias_of(own)) own.copy_(flat.view(own.sizes()));
+  return self;
+}
+
+at::Tensor& put_at(at::Tensor& self, const Indices& indices, const at::Tensor& values, bool accumulate) {
   TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
                     " for the destination and ", values.scalar_type(), " for the source.");
   if (self.dim() == 0) refuse("a tensor of rank 0");
   const std::vector<clutch::Tensor> places = checked(self, indices);
   if (self.numel() > 0) clutch::index_put_(wrap(self), places, wrap(values.to(self.device())), {.accumulate = accumulate});
   return self;
+}
+at::Tensor& index_put_(at::Tensor& self, const Indices& indices, const at::Tensor& values, bool accumulate, bool) {
+  at::assert_no_overlap(self, values);
+  for (const std::optional<at::Tensor>& index : indices)
+    if (index.has_value() && index->defined()) at::assert_no_overlap(self, *index);
+  return shares_elements(self, "index_put_") ? index_put_shared(self, indices, values, accumulate) : put_at(self, indices, values, accumulate);
 }
 
 // One tensor of indices that counts along `dim`.
@@ -121,7 +139,7 @@ at::Tensor& index_copy_out(const at::Tensor& self, int64_t dim, const at::Tensor
   if (!out.is_same(self)) out.copy_(self);
   if (index.numel() == 0 || self.numel() == 0) return out;
   if (self.dim() == 0) return out.copy_(source.reshape({-1})[0]);
-  return torch_clutch::index_put_(out, along(at::maybe_wrap_dim(dim, self.dim()), index), source.dim() == 0 ? source.reshape({1}) : source, false, true);
+  return put_at(out, along(at::maybe_wrap_dim(dim, self.dim()), index), source.dim() == 0 ? source.reshape({1}) : source, false);
 }
 at::Tensor& index_fill_(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Scalar& value) {
   TORCH_CHECK_INDEX(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "index_fill_(): Expected dtype int64 for index.");
@@ -129,7 +147,9 @@ at::Tensor& index_fill_(at::Tensor& self, int64_t dim, const at::Tensor& index, 
   dim = at::maybe_wrap_dim(dim, self.dim());
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
   if (index.numel() == 0 || self.numel() == 0) return self;
-  return torch_clutch::index_put_(self, along(dim, index), at::full({}, value, self.options()), false, true);
+  at::assert_no_overlap(self, index);
+  const at::Tensor filled = at::full({}, value, self.options());
+  return shares_elements(self, "index_fill_") ? index_put_shared(self, along(dim, index), filled, false) : put_at(self, along(dim, index), filled, false);
 }
 at::Tensor& index_fill_tensor_(at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
@@ -151,7 +171,7 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
   at::Tensor flat = self.reshape({-1});
   Indices indices;
   indices.push_back(std::optional(index.reshape({-1})));
-  torch_clutch::index_put_(flat, indices, source.reshape({-1}), accumulate, true);
+  put_at(flat, indices, source.reshape({-1}), accumulate);
   return flat.is_alias_of(self) ? self : self.copy_(flat.view(self.sizes()));
 }
 

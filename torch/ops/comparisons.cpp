@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons, logic, choices and bounds.
+#include "ops/shared_elements.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -138,9 +139,18 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   return where_out(condition, self, other, out);
 }
 
+// What any mask of an element's has filled.
+template <class Value>
+at::Tensor& masked_fill_shared(at::Tensor& self, const at::Tensor& mask, const Value& value) {
+  const std::vector<int64_t> dims = expanded_dims(self);
+  own_elements(self).masked_fill_(mask.expand_as(self).any(dims, true), value);
+  return self;
+}
 at::Tensor& masked_fill_tensor_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+  at::assert_no_partial_overlap(self, mask);
+  if (shares_elements(self, "masked_fill_")) return masked_fill_shared(self, mask, value);
   if (self.is_complex()) return where_out(mask, value.to(self.options()), self, self);
   const clutch::Tensor target = wrap(self);
   const clutch::Tensor masked = wrap(mask.expand_as(self)), filled = wrap(value.to(self.options()).expand_as(self));
@@ -151,6 +161,8 @@ at::Tensor& masked_fill_scalar_(at::Tensor& self, const at::Tensor& mask, const 
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
   TORCH_CHECK(at::canCast(value.type(), self.scalar_type()) || !value.isComplex(), "value cannot be converted to type ", self.scalar_type(),
               " without overflow");
+  at::assert_no_partial_overlap(self, mask);
+  if (shares_elements(self, "masked_fill_")) return masked_fill_shared(self, mask, value);
   if (self.is_complex()) return where_out(mask, at::scalar_tensor(value, self.options()), self, self);
   const clutch::Tensor target = wrap(self), masked = wrap(mask.expand_as(self));
   if (self.scalar_type() == at::kBool) {

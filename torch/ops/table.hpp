@@ -45,8 +45,11 @@ inline void device_of(c10::DeviceIndex& found, const at::ITensorListRef& tensors
 template <class Other>
 void device_of(c10::DeviceIndex&, const Other&) {}
 
-/// Ops that write no elements, or each of a tensor's the same.
-constexpr bool may_share(std::string_view name) { return name.starts_with("set_") || name.starts_with("fill_.") || name == "zero_"; }
+/// Ops that write no elements, or each of a tensor's the same, or see to it themselves (shared_elements.hpp).
+constexpr bool may_share(std::string_view name) {
+  return name.starts_with("set_") || name.starts_with("fill_.") || name == "zero_" || name.starts_with("masked_fill_.") || name.starts_with("index_fill_.") ||
+         name == "_index_put_impl_";
+}
 
 /// Whether an op changes the tensors of its lists, too.
 constexpr bool changes_lists(std::string_view name) { return name.substr(0, name.find('.')).ends_with('_'); }
