@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numbers>
 #include <optional>
 
@@ -49,8 +51,11 @@ bool fits_i32(const ExprNode& n) {
   return v >= INT32_MIN && v <= INT32_MAX;
 }
 
-/// A weak node as a strong value of a compute dtype.
-Expr adopt(const ExprNode& n, DType dtype) {
+Expr convert(const Expr& x, DType dtype);
+
+bool is_number(const ExprNode& n) { return n.op == ExprOp::constant || n.op == ExprOp::param; }
+
+Expr adopt_number(const ExprNode& n, DType dtype) {
   ExprNode made = n;
   made.weak = false;
   made.dtype = dtype;
@@ -61,9 +66,33 @@ Expr adopt(const ExprNode& n, DType dtype) {
   return make_node(std::move(made));
 }
 
+using ExprPtr = std::shared_ptr<const ExprNode>;
+using Adopted = std::map<std::pair<const ExprNode*, DType>, std::pair<ExprPtr, Expr>>;
+
+Expr adopt_within(const ExprPtr& x, DType dtype, Adopted& known) {
+  const ExprNode& n = *x;
+  if (!n.weak) return convert(Expr(x), dtype);
+  if (is_number(n)) return adopt_number(n, dtype);
+  if (auto found = known.find({x.get(), dtype}); found != known.end()) return found->second.second;
+  ExprNode made = n;
+  made.weak = false, made.dtype = dtype;
+  for (ExprPtr& operand : made.operands) operand = adopt_within(operand, dtype, known).node();
+  Expr result = make_node(std::move(made));
+  known.emplace(std::pair(x.get(), dtype), std::pair(x, result));
+  return result;
+}
+
+/// A weak node as a strong value of a compute dtype: numbers, and what is computed of numbers alone. What several values share stays shared.
+Expr adopt(const ExprPtr& x, DType dtype) {
+  constexpr std::size_t kMost = 4096;
+  thread_local Adopted known;
+  if (known.size() > kMost) known.clear();
+  return adopt_within(x, dtype, known);
+}
+
 Expr convert(const Expr& x, DType dtype) {
   const ExprNode& n = *x.node();
-  if (n.weak) return adopt(n, dtype);
+  if (n.weak) return adopt(x.node(), dtype);
   if (n.dtype == dtype) return x;
   ExprNode made;
   made.op = ExprOp::cast, made.dtype = made.target = dtype, made.operands = {x.node()};
@@ -94,6 +123,14 @@ Expr build(ExprOp op, DType dtype, std::span<const Expr> operands, DType operand
   return make_node(std::move(made));
 }
 
+/// A real number computed of numbers alone, which adopts a dtype as a whole.
+Expr build_weak(ExprOp op, std::span<const Expr> operands) {
+  ExprNode made;
+  made.op = op, made.weak = true, made.dtype = DType::f64;
+  for (const Expr& e : operands) made.operands.push_back(e.node());
+  return make_node(std::move(made));
+}
+
 }  // namespace
 
 DType compute_dtype(DType storage, std::string_view op) {
@@ -119,6 +156,8 @@ Expr make_expr(ExprOp op, std::initializer_list<Expr> list) {
   std::span<const Expr> operands(list.begin(), list.size());
   DType dtype = common_dtype(operands);
   const ExprOpInfo& i = info(op);
+  const bool weak = std::all_of(operands.begin(), operands.end(), [](const Expr& e) { return e.node()->weak; });
+  if (weak && (i.kind == 'F' || ((i.kind == 'A' || i.kind == 'R') && is_floating(dtype)))) return build_weak(op, operands);
   switch (i.kind) {
     case 'A': {
       if (dtype == DType::boolean) dtype = DType::i32;
@@ -295,7 +334,7 @@ Expr select(const Expr& condition, const Expr& a, const Expr& b) {
 
 Expr cast(const Expr& x, DType dtype) {
   DType compute = detail::compute_dtype(dtype, "cast");
-  Expr s = x.node()->weak && compute == dtype ? detail::adopt(*x.node(), dtype) : detail::strong(x);
+  Expr s = x.node()->weak && compute == dtype ? detail::adopt(x.node(), dtype) : detail::strong(x);
   if (s.dtype() == dtype) return s;
   ExprNode n;
   n.op = ExprOp::cast, n.dtype = compute, n.target = dtype, n.operands = {s.node()};

@@ -26,8 +26,8 @@ inline constexpr bool kNever = false;
 
 /// A traced value: a handle to an immutable node. Its dtype is one of f32, f64, i32, i64, u64 and boolean.
 /// Dtypes: operands of two dtypes promote to the later one of boolean, i32, i64, u64, f32, f64; numbers of C++ (and
-///   params) adopt the dtype of the traced operand, but a floating number makes integers f32. Functions of real
-///   analysis, and `/`, make integers f32. Integers wrap.
+///   params) adopt the dtype of the traced operand, as do floating results of numbers alone, but a floating number
+///   makes integers f32. Functions of real analysis, and `/`, make integers f32. Integers wrap.
 /// Errors: invalid_dtype for an operand that an operation does not take, invalid_argument past 4096 nodes of depth.
 /// Traced values have no truth while tracing: `if`, `?:`, `&&` and `||` on them do not compile.
 class CLUTCH_API Expr {

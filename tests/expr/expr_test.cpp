@@ -78,6 +78,22 @@ TEST(Expr, OperandsPromoteAndNumbersAdopt) {
   EXPECT_EQ(evaluate(trace([](Expr x) { return x * 0.1; }, std::array{DType::f32}), {1}), static_cast<double>(0.1f));
 }
 
+// A result of numbers alone is a number, too: it is as exact as what it meets, and what is shared stays shared.
+TEST(Expr, ResultsOfNumbersAdopt) {
+  const Expr rate = param(0.3);
+  EXPECT_EQ(evaluate(trace([&](Expr x) { return fma(-rate, x, x); }, std::array{DType::f64}), {1}), std::fma(-0.3, 1.0, 1.0));
+  EXPECT_EQ(evaluate(trace([&](Expr x) { return x * (1 - rate * rate); }, std::array{DType::f64}), {1}), 1 - 0.3 * 0.3);
+  EXPECT_EQ(evaluate(trace([&](Expr x) { return x * (1 - rate * rate); }, std::array{DType::f32}), {1}), static_cast<double>(1 - 0.3f * 0.3f));
+  EXPECT_EQ(evaluate(trace([&](Expr x) { return x * sqrt(Expr(2)) / param(std::int64_t{3}); }, std::array{DType::f64}), {1}), std::sqrt(2.0) / 3);
+  EXPECT_EQ((-rate).dtype(), DType::f32);
+  EXPECT_EQ(evaluate(trace([&](Expr x) { return cast(x, DType::f32) + sqrt(rate); }, std::array{DType::f64}), {0}), static_cast<double>(std::sqrt(0.3f)));
+  Expr doubled = rate;
+  for (int i = 0; i < 40; ++i) doubled = doubled + doubled;
+  const ExprFunction f = trace([&](Expr x) { return x * doubled; }, std::array{DType::f64});
+  EXPECT_EQ(evaluate(f, {1}), std::ldexp(0.3, 40));
+  EXPECT_LT(f.text().size(), 2000U);
+}
+
 TEST(Expr, EqualTracesHaveEqualText) {
   EXPECT_EQ(text_of([](Expr x, Expr y) { return (x + y) * (x + y); }, DType::f32, DType::f32), "inputs f32 f32\n%2 = add %0 %1\n%3 = mul %2 %2\noutputs %3\n");
   EXPECT_EQ(text_of([](Expr x, Expr y) { return x * y + 1; }, DType::f32, DType::f32),
