@@ -131,7 +131,8 @@ void Capture::add(StreamImpl& stream, GraphWork work) {
   Lane& lane = lane_of(stream, work.op);
   int id = static_cast<int>(nodes_.size());
   work.stream = stream.id();
-  work.labels = current_labels();
+  work.labels = thread_labels()->now();
+  if (!work.labels) work.labels = labels_->now();
   work.after = std::exchange(lane.waits, {});
   nodes_.push_back(std::move(work));
   lane.last = id;

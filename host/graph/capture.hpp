@@ -3,6 +3,7 @@
 #include <clutch/event.hpp>
 #include <clutch/graph.hpp>
 
+#include "graph/labels.hpp"
 #include "graph/state.hpp"
 #include "runtime/recorder.hpp"
 
@@ -97,6 +98,7 @@ class Capture final : public Recording {
   bool dry_;
   bool fuses_ = false;
   std::thread::id thread_;
+  std::shared_ptr<ThreadLabels> labels_ = thread_labels();  ///< of the thread that began it, which others without any take
   std::shared_ptr<GraphArena> arena_;
   mutable std::mutex mutex_;
   bool over_ = false;

@@ -39,8 +39,6 @@ class GraphHandle {
 
 namespace {
 
-thread_local std::shared_ptr<const std::vector<GraphLabel>> t_labels;
-
 void check_backend(std::string_view wanted) {
   std::vector<std::string> known = graph_backends();
   if (std::find(known.begin(), known.end(), wanted) == known.end())
@@ -66,7 +64,10 @@ std::shared_ptr<Capture> start(const Stream& stream, const CaptureOptions& optio
 
 }  // namespace
 
-std::shared_ptr<const std::vector<GraphLabel>> current_labels() { return t_labels; }
+const std::shared_ptr<ThreadLabels>& thread_labels() {
+  thread_local const auto labels = std::make_shared<ThreadLabels>();
+  return labels;
+}
 
 }  // namespace detail
 
@@ -267,16 +268,16 @@ std::vector<CaptureProblem> dry_run(const std::function<void()>& f, const Stream
 }
 
 GraphAnnotation::GraphAnnotation(std::string_view name, std::initializer_list<std::pair<std::string_view, std::string_view>> values)
-    : outer_(detail::t_labels) {
+    : outer_(detail::thread_labels()->now()) {
   auto labels = std::make_shared<std::vector<GraphLabel>>();
   if (outer_) *labels = *outer_;
   GraphLabel label{std::string(name), {}};
   for (const auto& [key, value] : values) label.values.emplace_back(key, value);
   labels->push_back(std::move(label));
-  detail::t_labels = std::move(labels);
+  detail::thread_labels()->exchange(std::move(labels));
 }
 
-GraphAnnotation::~GraphAnnotation() { detail::t_labels = std::move(outer_); }
+GraphAnnotation::~GraphAnnotation() { detail::thread_labels()->exchange(std::move(outer_)); }
 
 }}  // namespace clutch::v0
 

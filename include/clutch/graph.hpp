@@ -308,6 +308,7 @@ CLUTCH_API std::vector<CaptureProblem> dry_run(const std::function<void()>& f, c
                                                const CaptureOptions& options = {});
 
 /// Names the nodes that this thread records while it lives, with key-values; nests. Kept in dumps and by every backend.
+/// Threads: a capture takes the names of the thread that began it for what threads without names record.
 class CLUTCH_API GraphAnnotation {
  public:
   explicit GraphAnnotation(std::string_view name,

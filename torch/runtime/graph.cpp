@@ -131,6 +131,19 @@ void graph_save(std::int64_t number, const std::string& path, const std::vector<
   });
 }
 
+// Of this thread, the last one innermost.
+thread_local std::vector<std::unique_ptr<clutch::GraphAnnotation>> annotations;
+
+void push_annotation(const std::string& name, const std::string& values) {
+  annotations.push_back(values.empty() ? std::make_unique<clutch::GraphAnnotation>(name)
+                                       : std::make_unique<clutch::GraphAnnotation>(
+                                             name, std::initializer_list<std::pair<std::string_view, std::string_view>>{{"values", values}}));
+}
+void pop_annotation() {
+  TORCH_CHECK(!annotations.empty(), "clutch: an annotation must end on the thread that began it");
+  annotations.pop_back();
+}
+
 }  // namespace
 }  // namespace torch_clutch
 
@@ -142,6 +155,8 @@ REGISTER_GRAPH_IMPL(CLUTCH, ::torch_clutch::GraphImpl)
 TORCH_LIBRARY_FRAGMENT(clutch, library) {
   library.def("exchange_graph_backend(str backend) -> str", &torch_clutch::exchange_graph_backend);
   library.def("last_graph() -> int", [] { return torch_clutch::last_made; });
+  library.def("push_annotation(str name, str values) -> ()", &torch_clutch::push_annotation);
+  library.def("pop_annotation() -> ()", &torch_clutch::pop_annotation);
   library.def("graph_report(int number) -> (int[], str[])", &torch_clutch::graph_report);
   library.def("graph_text(int number) -> str", &torch_clutch::graph_text);
   library.def("graph_save(int number, str path, str[] names, Tensor[] tensors, bool binaries) -> ()", &torch_clutch::graph_save);

@@ -207,3 +207,24 @@ def test_the_backend_of_graphs(tmp_path):
         ours.save(tmp_path / "other.safetensors", {"z": torch.ones(3, device="clutch")})
     with pytest.raises(ValueError, match="no-such-backend"):
         torch.clutch.Graph(backend="no-such-backend")
+
+
+def test_annotations_name_nodes_of_forward_and_backward(native):
+    net = torch.nn.Linear(4, 4, device="clutch")
+    x = torch.ones(2, 4, device="clutch")
+    net(x).sum().backward()
+    graph = torch.clutch.Graph(enable_annotations=True)
+    torch.accelerator.synchronize()
+    with torch.Stream("clutch"):
+        with graph:
+            with torch.clutch.mark_kernels("forward"):
+                loss = net(x).sum()
+                with torch.clutch.mark_kernels({"str": "scale", "factor": 2}):
+                    loss = loss * 2
+            with torch.clutch.mark_kernels("backward"):
+                loss.backward()
+            x + 1
+    names = [tuple(a["name"] for a in node["annotations"]) for node in graph.nodes()]
+    assert ("forward",) in names and ("forward", "scale") in names and ("backward",) in names and names[-1] == ()
+    assert set(names) == {("forward",), ("forward", "scale"), ("backward",), ()}
+    assert next(n for n in graph.nodes() if len(n["annotations"]) == 2)["annotations"][1] == {"name": "scale", "factor": 2}

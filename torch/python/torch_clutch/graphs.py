@@ -19,13 +19,32 @@ def graph_backend(backend):
         _C.exchange_graph_backend(former)
 
 
-class Graph(torch.accelerator.Graph):
-    """torch.accelerator.Graph with what graphs of clutch have besides. `backend`: as graph_backend()'s; empty: the one of a block, else CLUTCH_GRAPH."""
+@contextlib.contextmanager
+def mark_kernels(annotation):
+    """Names what graphs record within the block, as torch.cuda's mark_kernels does: a text, or a dict with the name under "str" or "name" and other values.
+    Nests. Kernels of backward() on other threads take the names of the thread that records. Graph.nodes(), dumps and saved graphs have them.
+    """
+    if isinstance(annotation, dict):
+        values = dict(annotation)
+        name = values.pop("str", None) or values.pop("name", "")
+    else:
+        name, values = annotation, {}
+    _C.push_annotation(str(name), json.dumps(values) if values else "")
+    try:
+        yield
+    finally:
+        _C.pop_annotation()
 
-    def __new__(cls, keep_graph=False, *, backend="", pool=None, capture_error_mode="default"):
+
+class Graph(torch.accelerator.Graph):
+    """torch.accelerator.Graph with what graphs of clutch have besides. `backend`: as graph_backend()'s; empty: the one of a block, else CLUTCH_GRAPH.
+    `enable_annotations` is torch.cuda.graph's; names of mark_kernels() cost nothing here and are kept without it, too.
+    """
+
+    def __new__(cls, keep_graph=False, *, backend="", pool=None, capture_error_mode="default", enable_annotations=False):
         return super().__new__(cls, keep_graph, pool=pool, capture_error_mode=capture_error_mode)
 
-    def __init__(self, keep_graph=False, *, backend="", pool=None, capture_error_mode="default"):
+    def __init__(self, keep_graph=False, *, backend="", pool=None, capture_error_mode="default", enable_annotations=False):
         with graph_backend(backend) if backend else contextlib.nullcontext():
             super().__init__(keep_graph, pool=pool, capture_error_mode=capture_error_mode)
         self._number = _C.last_graph()
@@ -38,8 +57,13 @@ class Graph(torch.accelerator.Graph):
         return dict(zip(("nodes", "launches", "groups", "reserved_bytes", "unfused_bytes", "replays", "backend", "why"), (*counts, *texts)))
 
     def nodes(self):
-        """The recorded calls as dicts, in order: op, kernel, arguments, and why each is in a group or not."""
-        return json.loads(_C.graph_text(self._number))["nodes"]
+        """The recorded calls as dicts, in order: op, kernel, arguments, why each is in a group or not, and `annotations`: what mark_kernels() named it, outermost
+        first, as dicts with a "name".
+        """
+        nodes = json.loads(_C.graph_text(self._number))["nodes"]
+        for node in nodes:
+            node["annotations"] = [{"name": label["name"], **json.loads(label["values"].get("values", "{}"))} for label in node.pop("labels", [])]
+        return nodes
 
     def save(self, path, tensors=None, *, binaries=False):
         """Writes the graph with what its memory holds now, for programs without Python: clutch::Graph::load(). `tensors`: dict of captured tensors by the names that
