@@ -18,7 +18,7 @@ namespace {
 
 using clutch::attention::SdpaOptions;
 
-// PyTorch's own formula takes what clutch does not: gradients of a mask, other ranks, dtypes that differ.
+// PyTorch's own formula takes what clutch does not: other ranks, dtypes that differ.
 int64_t sdp_choice(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& mask, double, bool causal,
                    std::optional<double>, bool) {
   const auto math = static_cast<int64_t>(at::SDPBackend::math);
@@ -27,7 +27,7 @@ int64_t sdp_choice(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || !at::isFloatingType(q.scalar_type())) return math;
   if (q.is_nested() || k.is_nested() || q.scalar_type() != k.scalar_type() || k.scalar_type() != v.scalar_type()) return math;
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0 || k.size(1) == 0 || q.size(1) % k.size(1) != 0) return math;
-  if (has_mask && (mask->requires_grad() || causal)) return math;
+  if (has_mask && causal) return math;
   return static_cast<int64_t>(at::SDPBackend::overrideable);
 }
 
@@ -74,14 +74,15 @@ Forward sdpa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, cons
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> sdpa_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                                                         const at::Tensor& bias, std::array<bool, 4>, const at::Tensor& out,
+                                                                         const at::Tensor& bias, std::array<bool, 4> wanted, const at::Tensor& out,
                                                                          const at::Tensor& lse, const at::Tensor&, const at::Tensor&, c10::SymInt, c10::SymInt,
                                                                          double dropout, bool causal, const at::Tensor& state, const at::Tensor&,
                                                                          std::optional<double> scale) {
   const clutch::attention::SdpaResult result{.out = wrap(out), .lse = wrap(lse), .dropout_state = dropout > 0 ? wrap(state) : clutch::Tensor()};
-  const clutch::attention::FlexGradients grads =
-      clutch::attention::sdpa_backward(wrap(grad), wrap(q), wrap(k), wrap(v), result, options_of(q, k, bias, dropout, causal, scale));
-  return {in_order_of(grads.q, q), in_order_of(grads.k, k), in_order_of(grads.v, v), at::Tensor()};
+  const clutch::attention::FlexGradients grads = clutch::attention::sdpa_backward(
+      wrap(grad), wrap(q), wrap(k), wrap(v), result, options_of(q, k, bias, dropout, causal, scale), {.captured_gradients = wanted[3] && bias.defined()});
+  const at::Tensor of_bias = grads.captured.empty() ? at::Tensor() : unwrap(grads.captured[0]).to(bias.scalar_type());
+  return {in_order_of(grads.q, q), in_order_of(grads.k, k), in_order_of(grads.v, v), of_bias};
 }
 
 int64_t choice(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& mask, double dropout, bool causal,

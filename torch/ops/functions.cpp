@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one tensor, element by element.
+#include "ops/formulas.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -13,6 +14,8 @@
 
 namespace torch_clutch {
 namespace {
+
+using namespace formulas;  // NOLINT(google-build-using-namespace)
 
 /// Real functions: integers become floats first.
 template <auto kFormula>
@@ -31,40 +34,19 @@ at::Tensor& rounding_out(const at::Tensor& self, at::Tensor& out) {
   return unary(out, self, kFormula);
 }
 
-constexpr auto negated = [](const In& in) { return -in.x[0]; };
-constexpr auto magnitude = [](const In& in) { return clutch::abs(in.x[0]); };
-constexpr auto sign = [](const In& in) { return clutch::sign(in.x[0]); };
-constexpr auto exponential = [](const In& in) { return clutch::exp(in.x[0]); };
 constexpr auto exponential2 = [](const In& in) { return clutch::exp2(in.x[0]); };
-constexpr auto exponential_less_1 = [](const In& in) { return clutch::expm1(in.x[0]); };
-constexpr auto logarithm = [](const In& in) { return clutch::log(in.x[0]); };
-constexpr auto logarithm2 = [](const In& in) { return clutch::log2(in.x[0]); };
 constexpr auto logarithm10 = [](const In& in) { return builtin("log10(x0)", {in.x[0]}); };
-constexpr auto logarithm_of_1 = [](const In& in) { return clutch::log1p(in.x[0]); };
-constexpr auto root = [](const In& in) { return clutch::sqrt(in.x[0]); };
-constexpr auto inverse_root = [](const In& in) { return clutch::rsqrt(in.x[0]); };
-constexpr auto sine = [](const In& in) { return clutch::sin(in.x[0]); };
-constexpr auto cosine = [](const In& in) { return clutch::cos(in.x[0]); };
 constexpr auto tangent = [](const In& in) { return clutch::sin(in.x[0]) / clutch::cos(in.x[0]); };
 constexpr auto arcsine = [](const In& in) { return builtin("asin(x0)", {in.x[0]}); };
 constexpr auto arccosine = [](const In& in) { return builtin("acos(x0)", {in.x[0]}); };
 constexpr auto arctangent = [](const In& in) { return builtin("atan(x0)", {in.x[0]}); };
 constexpr auto hyperbolic_sine = [](const In& in) { return builtin("sinh(x0)", {in.x[0]}); };
 constexpr auto hyperbolic_cosine = [](const In& in) { return builtin("cosh(x0)", {in.x[0]}); };
-constexpr auto hyperbolic_tangent = [](const In& in) { return clutch::tanh(in.x[0]); };
 constexpr auto area_sine = [](const In& in) { return builtin("asinh(x0)", {in.x[0]}); };
 constexpr auto area_cosine = [](const In& in) { return builtin("acosh(x0)", {in.x[0]}); };
 constexpr auto area_tangent = [](const In& in) { return builtin("atanh(x0)", {in.x[0]}); };
-constexpr auto logistic = [](const In& in) { return clutch::sigmoid(in.x[0]); };
-constexpr auto error_function = [](const In& in) { return clutch::erf(in.x[0]); };
 constexpr auto error_complement = [](const In& in) { return builtin("erfc(x0)", {in.x[0]}); };
 constexpr auto log_gamma = [](const In& in) { return builtin("lgamma(x0)", {in.x[0]}); };
-constexpr auto inverse = [](const In& in) { return 1.0 / in.x[0]; };
-constexpr auto lower = [](const In& in) { return clutch::floor(in.x[0]); };
-constexpr auto upper = [](const In& in) { return clutch::ceil(in.x[0]); };
-constexpr auto truncated = [](const In& in) { return clutch::trunc(in.x[0]); };
-constexpr auto nearest = [](const In& in) { return clutch::round(in.x[0]); };
-constexpr auto fraction = [](const In& in) { return in.x[0] - clutch::trunc(in.x[0]); };
 constexpr auto sinc = [](const In& in) {
   const Expr angle = std::numbers::pi * in.x[0];
   return clutch::select(in.x[0] == 0.0, 1.0, clutch::sin(angle) / angle);

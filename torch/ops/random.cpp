@@ -10,6 +10,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <clutch/ops/random.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -164,16 +165,14 @@ std::tuple<at::Tensor, at::Tensor> dropout(const at::Tensor& self, double p, std
   if (!train.value_or(true)) return {self.clone(), mask.fill_(true)};
   at::Tensor out = at::empty(self.sizes(), self.options());
   if (self.numel() == 0) return {out, mask};
-  const clutch::Tensor outs[] = {wrap(out), wrap(mask)}, inputs[] = {drawn(self, std::nullopt), wrap(self)};
+  const clutch::Tensor outs[] = {wrap(out), wrap(mask)}, inputs[] = {wrap(self)};
+  const clutch::Generator generator = generator_of(std::nullopt, self.device().index());
   const double scale = p == 1 ? 0 : 1 / (1 - p);
-  clutch::map_out(outs,
-                  traced(
-                      [](const In& in) {
-                        const Expr kept = in.x[0] >= in.n[0];
-                        return std::vector<Expr>{clutch::select(kept, in.x[1] * in.n[1], 0.0), kept};
-                      },
-                      inputs, {p, scale}),
-                  inputs);
+  auto drop = [&](const Expr& x) {
+    const Expr kept = clutch::random_uniform(generator, x.dtype() == clutch::DType::f64 ? clutch::DType::f64 : clutch::DType::f32) >= clutch::param(p);
+    return std::array{clutch::select(kept, x * clutch::param(scale), Expr(0)), kept};
+  };
+  clutch::map_out(outs, clutch::detail::trace_over<1>(drop, inputs, "native_dropout"), inputs);
   return {out, mask};
 }
 at::Tensor dropout_backward(const at::Tensor& grad, const at::Tensor& mask, double scale) {
@@ -203,7 +202,7 @@ void add_random(OpTable& table) {
   table.add<"randperm.generator_out", &randperm_generator_out>("randperm");
   table.add<"multinomial", &multinomial>("exponential_, argmax, topk");
   table.add<"multinomial.out", &multinomial_out>("exponential_, argmax, topk");
-  table.add<"native_dropout", &dropout>("rand, map");
+  table.add<"native_dropout", &dropout>("map of random_uniform");
   table.add<"native_dropout_backward", &dropout_backward>("map");
 }
 

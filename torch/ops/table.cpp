@@ -27,6 +27,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   add_sorting(table);
   add_pads(table);
   add_losses(table);
+  add_cross_entropy(table);
   add_random(table);
   add_attention(table);
   add_encoders(table);

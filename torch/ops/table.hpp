@@ -140,6 +140,7 @@ void add_scatters(OpTable& table);
 void add_sorting(OpTable& table);
 void add_pads(OpTable& table);
 void add_losses(OpTable& table);
+void add_cross_entropy(OpTable& table);
 void add_random(OpTable& table);
 void add_attention(OpTable& table);
 void add_encoders(OpTable& table);

@@ -69,6 +69,32 @@ def test_elements_that_share_memory_are_not_written():
     assert shared.fill_(3).tolist() == [3] * 6 and shared.zero_().tolist() == [0] * 6
 
 
+def test_masks_and_indices_write_elements_that_share_memory_with_a_warning():
+    mask = torch.tensor([[True, False, False], [False, False, False]])
+    index = torch.tensor([1])
+
+    def written(device, write):
+        base = torch.arange(2.0, device=device).view(2, 1)
+        with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+            write(base.expand(2, 3), device)
+        return base.cpu()
+
+    for write in (lambda x, d: x.masked_fill_(mask.to(d), 5.0), lambda x, d: x.masked_fill_(mask.to(d), torch.tensor(5.0, device=d)),
+                  lambda x, d: x.index_fill_(0, index.to(d), 7.0), lambda x, d: x.index_fill_(1, index.to(d), 7.0),
+                  lambda x, d: x.index_put_((index.to(d),), torch.tensor(3.0, device=d)), lambda x, d: x.index_put_((index.to(d), index.to(d)), torch.tensor(3.0, device=d))):
+        assert torch.equal(written("clutch", write), written("cpu", write))
+    numbers = torch.arange(4, device="clutch")
+    for write in (lambda: numbers.index_put_((numbers,), numbers), lambda: numbers.index_fill_(0, numbers, 1)):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            write()
+
+
+def test_autocast_refuses_binary_cross_entropy():
+    x = torch.rand(3, device="clutch")
+    with torch.autocast("clutch", dtype=torch.float16), pytest.raises(RuntimeError, match="unsafe to autocast"):
+        torch.nn.functional.binary_cross_entropy(x, x)
+
+
 def test_indices_are_on_the_tensors_device():
     with pytest.raises(RuntimeError, match=r"indices should be either on cpu"):
         torch.rand(3, 4)[torch.tensor([0, 2], device="clutch")]

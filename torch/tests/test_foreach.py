@@ -23,9 +23,29 @@ CALLS = {
                           (lambda f, a, b, c: f(a, b, c, [-0.3] * len(a)), lambda x, y, z: x.addcdiv_(y, z, value=-0.3))],
     "_foreach_sqrt_": [(lambda f, a, b, c: f(a), lambda x, y, z: x.sqrt_())],
     "_foreach_sqrt": [(lambda f, a, b, c: f(a), lambda x, y, z: x.sqrt())],
+    "_foreach_lerp": [(lambda f, a, b, c: f(a, b, 0.3), lambda x, y, z: x.lerp(y, 0.3))],
+    "_foreach_addcmul": [(lambda f, a, b, c: f(a, b, c, value=0.3), lambda x, y, z: x.addcmul(y, z, value=0.3))],
+    "_foreach_addcdiv": [(lambda f, a, b, c: f(a, b, c, value=0.3), lambda x, y, z: x.addcdiv(y, z, value=0.3)),
+                         (lambda f, a, b, c: f(a, b, c), lambda x, y, z: x.addcdiv(y, z))],
     "_foreach_neg_": [(lambda f, a, b, c: f(a), lambda x, y, z: x.neg_())],
     "_foreach_neg": [(lambda f, a, b, c: f(a), lambda x, y, z: x.neg())],
 }
+
+
+for _name in "abs ceil cos erf exp expm1 floor frac log log1p log2 reciprocal round rsqrt sigmoid sign sin tanh trunc".split():
+    CALLS[f"_foreach_{_name}"] = [(lambda f, a, b, c: f(a), lambda x, y, z, n=_name: getattr(x, n)())]
+    CALLS[f"_foreach_{_name}_"] = [(lambda f, a, b, c: f(a), lambda x, y, z, n=_name: getattr(x, n + "_")())]
+for _name in ("add", "sub", "mul", "div"):
+    CALLS.setdefault(f"_foreach_{_name}_", []).append((lambda f, a, b, c: f(a, [0.7] * len(a)), lambda x, y, z, n=_name: getattr(x, n + "_")(0.7)))
+    CALLS.setdefault(f"_foreach_{_name}", []).append((lambda f, a, b, c: f(a, [0.7] * len(a)), lambda x, y, z, n=_name: getattr(x, n)(0.7)))
+CALLS["_foreach_sub"] += [(lambda f, a, b, c: f(a, b), lambda x, y, z: x.sub(y)), (lambda f, a, b, c: f(a, b, alpha=0.3), lambda x, y, z: x.sub(y, alpha=0.3))]
+for _name, _one in (("maximum", "clamp_min"), ("minimum", "clamp_max"), ("clamp_min", "clamp_min"), ("clamp_max", "clamp_max")):
+    CALLS[f"_foreach_{_name}_"] = [(lambda f, a, b, c: f(a, 0.5), lambda x, y, z, n=_one: getattr(x, n + "_")(0.5)),
+                                   (lambda f, a, b, c: f(a, b), lambda x, y, z, n=_one: getattr(x, n + "_")(y))]
+    CALLS[f"_foreach_{_name}"] = [(lambda f, a, b, c: f(a, 0.5), lambda x, y, z, n=_one: getattr(x, n)(0.5)),
+                                  (lambda f, a, b, c: f(a, b), lambda x, y, z, n=_one: getattr(x, n)(y))]
+CALLS["_foreach_zero_"] = [(lambda f, a, b, c: f(a), lambda x, y, z: x.zero_())]
+CALLS["_foreach_copy_"] = [(lambda f, a, b, c: f(a, b), lambda x, y, z: x.copy_(y))]
 
 
 def lists(shapes, dtype, count=3):
@@ -47,6 +67,16 @@ def test_bits(name, dtype, native):
             wanted = [one(x, y, z) for x, y, z in zip(twins, b, c)]
             for x, y in zip(a if name.endswith("_") else got, wanted):
                 assert x.dtype == y.dtype and torch.equal(x.cpu(), y.cpu())
+
+
+def test_lists_with_nan(native):
+    a = [torch.tensor([float("nan"), 1.0]).to("clutch"), torch.tensor([2.0, float("nan")]).to("clutch")]
+    for name, one in (("_foreach_maximum", torch.clamp_min), ("_foreach_minimum", torch.clamp_max)):
+        for bound in (1.5, float("nan")):
+            for x, y in zip(getattr(torch, name)(a, bound), a):
+                assert torch.equal(x.cpu().nan_to_num(77), one(y.cpu(), bound).nan_to_num(77))
+    torch._foreach_zero_(a)
+    assert all((t == 0).all() for t in a)
 
 
 def test_lists_that_differ_take_the_loop(native):
