@@ -8,6 +8,8 @@
 #include <array>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <thread>
 
 namespace clutch::testing { namespace {
 
@@ -437,6 +439,31 @@ TEST(Graphs, ExternalMemoryIsKeptAlive) {
     graph.replay(stream);
     EXPECT_EQ(y.to_host<float>(stream)[999], 7);
   }
+}
+
+// As gradients are recorded: by a thread that has no names of its own.
+TEST(Graphs, OtherThreadsTakeTheNamesOfTheRecordingOne) {
+  Device device;
+  Stream stream(device);
+  Tensor x = full({4}, 1, {.device = device}, stream);
+  Graph graph;
+  auto elsewhere = [&](bool named) {
+    std::thread([&] {
+      std::optional<GraphAnnotation> own;
+      if (named) own.emplace("own");
+      StreamGuard guard(stream);
+      add_(x, x);
+    }).join();
+  };
+  {
+    GraphCapture capture(graph, stream, {.mode = CaptureMode::relaxed});
+    elsewhere(false);
+    GraphAnnotation label("backward");
+    elsewhere(false);
+    elsewhere(true);
+  }
+  EXPECT_EQ(graph.find("backward"), std::vector<int>{1});
+  EXPECT_EQ(graph.find("own"), std::vector<int>{2});
 }
 
 TEST(Graphs, AnnotationsNameNodesInDumps) {

@@ -382,3 +382,40 @@ def test_threads(native, parts):
     for t in threads:
         t.join()
     assert not wrong and total(parts, "replays") >= 50
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "clutch"])
+def test_streams_and_events_are_traced(backend, native):
+    side = torch.Stream("clutch")
+
+    def call(x):
+        y, done = x * 2, torch.Event("clutch")
+        with side:
+            z = x + 1
+            done.record(side)
+        torch.accelerator.current_stream().wait_event(done)
+        return y + z
+
+    x = torch.arange(4.0).to("clutch")
+    compiled = torch.compile(call, backend=backend, fullgraph=True)
+    for _ in range(3):
+        assert compiled(x).tolist() == [1, 4, 7, 10]
+
+
+def test_dynamo_knows_the_device():
+    import torch_clutch.compile  # noqa: F401
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    of = get_interface_for_device("clutch")
+    assert of.is_available() and of.device_count() == torch.clutch.device_count() and of.exchange_device(-1) == of.current_device() == 0
+    assert of.is_dtype_supported(torch.bfloat16) and not of.is_triton_capable() and of.get_raw_stream(0) == 0
+    assert of.get_device_properties("clutch").name == torch.clutch.get_device_name()
+    before = of.memory_allocated()
+    kept = torch.ones(1 << 16, device="clutch")
+    assert of.memory_allocated() - before >= kept.nbytes
+    side = torch.Stream("clutch")
+    of._set_stream_by_id(side.stream_id, side.device_index, side.device_type)
+    try:
+        assert of.current_stream() == side
+    finally:
+        of.set_stream(torch.clutch.default_stream())

@@ -10,7 +10,7 @@ import weakref
 
 import torch
 
-from . import _callbacks
+from . import _callbacks, _dynamo_interface  # noqa: F401
 
 log = logging.getLogger(__name__)
 
