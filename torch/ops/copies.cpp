@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,9 +27,16 @@ clutch::Tensor bytes_of(const at::Tensor& dense) {
   return clutch::Tensor(first.storage(), first.byte_offset(), {static_cast<std::int64_t>(dense.nbytes())}, {1}, clutch::DType::u8);
 }
 
-void write(const clutch::Tensor& bytes, const void* from) { bytes.write(std::span(static_cast<const std::byte*>(from), bytes.nbytes())); }
+// Waits where `from` is the caller's memory that may change: what was made for the copy, and pinned memory of a call that does not block, stay as they are.
+void write(const clutch::Tensor& bytes, const at::Tensor& from, const at::Tensor& source, bool non_blocking) {
+  const std::span<const std::byte> all(static_cast<const std::byte*>(from.const_data_ptr()), bytes.nbytes());
+  if (!from.is_alias_of(source) || (non_blocking && source.is_pinned()))
+    bytes.write_kept(all, std::make_shared<c10::Storage>(from.storage()));
+  else
+    bytes.write(all);
+}
 
-void copy_from_host(const at::Tensor& destination, const at::Tensor& source) {
+void copy_from_host(const at::Tensor& destination, const at::Tensor& source, bool non_blocking) {
   own_memory(destination);
   const at::Tensor expanded = source.expand_as(destination).to(destination.scalar_type());
   if (is_dense(destination)) {
@@ -36,11 +45,11 @@ void copy_from_host(const at::Tensor& destination, const at::Tensor& source) {
       ordered = at::empty_strided(destination.sizes(), destination.strides(), destination.options().device(at::kCPU));
       ordered.copy_(expanded);
     }
-    write(bytes_of(destination), ordered.const_data_ptr());
+    write(bytes_of(destination), ordered, source, non_blocking);
     return;
   }
   at::Tensor staged = at::empty(destination.sizes(), destination.options());
-  write(bytes_of(staged), expanded.contiguous().const_data_ptr());
+  write(bytes_of(staged), expanded.contiguous(), source, non_blocking);
   clutch::copy_(wrap(destination, Elements::bits), wrap(staged, Elements::bits));
 }
 
@@ -74,7 +83,7 @@ void copy_lazy(const at::Tensor& destination, const at::Tensor& source) {
   if (source.is_neg() != destination.is_neg()) values.neg_();
 }
 
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool) {
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool non_blocking) {
   if (destination.numel() == 0) return destination;
   at::assert_no_internal_overlap(destination);
   at::assert_no_partial_overlap(destination, self);
@@ -82,12 +91,12 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool
     copy_lazy(destination, self);
   } else if (self.device().type() != kDevice) {
     TORCH_CHECK(self.is_cpu(), "clutch: copies from ", self.device(), " go by way of the CPU");
-    copy_from_host(destination, self);
+    copy_from_host(destination, self, non_blocking);
   } else if (destination.device().type() != kDevice) {
     TORCH_CHECK(destination.is_cpu(), "clutch: copies to ", destination.device(), " go by way of the CPU");
     copy_to_host(destination, self);
   } else if (self.device() != destination.device()) {
-    copy_from_host(destination, self.cpu());
+    copy_from_host(destination, self.cpu(), non_blocking);
   } else {
     try {
       copy_on_device(destination, self);
@@ -99,7 +108,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool
         throw;
     } catch (const Refusal& refusal) {
       note_fallback("aten::_copy_from", refusal.what());
-      copy_from_host(destination, self.cpu());
+      copy_from_host(destination, self.cpu(), non_blocking);
     }
   }
   return destination;

@@ -31,7 +31,7 @@ class HostAllocator final : public at::HostAllocator {
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* destination, const void* source, std::size_t size) const override { std::memcpy(destination, source, size); }
 
-  // Copies wait for the host's memory before they return.
+  // A copy that does not wait keeps the memory until it is done.
   bool record_event(void*, void*, c10::Stream) override { return true; }
   void empty_cache() override {}
   at::HostStats get_stats() override {

@@ -9,10 +9,12 @@ JSON a test; tests that are there are not run again. The share is of the tests t
 is 1 where a test kills the process on clutch or the share is below 90 %, 77 without a checkout.
 
 `openreg` stands for the tests of PyTorch's example of a backend, read with `clutch` where they say `openreg`, on two devices. The CPU has none of what they
-test, so their share is of all but the skipped ones.
+test, so their share is of all but the skipped ones. Tests of flex_attention are for CUDA, XPU and the CPU by name: they are read with `clutch` among these, which
+has gradients, and torch.compile() compiles for clutch there.
 """
 import argparse
 import collections
+import functools
 import importlib.machinery
 import importlib.util
 import os
@@ -29,6 +31,11 @@ import outcomes
 FILES = ["test_ops", "test_torch", "test_autograd", "test_nn", "test_transformers", "test_optim", "test_foreach", "test_linalg", "test_accelerator",
          "inductor/test_flex_attention", "openreg"]
 OPENREG = "cpp_extensions/open_registration_extension/torch_openreg/tests"
+# What is read otherwise than it is written, by file.
+FLEX_CPU = [(b'test_device[0] if HAS_GPU else "cuda"', b'test_device[0]')]
+FLEX = [(b'test_device = ("cpu",)', b'test_device = ("privateuse1",)'), (b'SubstringSet(["cuda", "xpu"])', b'SubstringSet(["clutch"])'),
+        (b"return item in self.items", b'return item.split(":")[0] in self.items')]
+READ_AS = {"clutch": {"openreg": [(b"openreg", b"clutch")], "inductor/test_flex_attention": FLEX_CPU + FLEX}, "cpu": {"inductor/test_flex_attention": FLEX_CPU}}
 DEVICES = {"clutch": "privateuse1", "cpu": "cpu"}  # by PyTorch's names of classes of tests
 COLUMNS = ("pass", "fail", "error", "late", "crash", "skip")
 LEAST = 0.9
@@ -62,21 +69,36 @@ def tests_of(suite):
             yield item
 
 
-class ForClutch(importlib.machinery.SourceFileLoader):
-    """Reads openreg's tests as clutch's."""
+class ReadAs(importlib.machinery.SourceFileLoader):
+    """Reads a file of tests with some of its text replaced."""
+
+    def __init__(self, name, path, replaced):
+        super().__init__(name, path)
+        self.replaced = replaced
 
     def get_data(self, path):
-        return super().get_data(path).replace(b"openreg", b"clutch") if path == self.path else super().get_data(path)
+        data = super().get_data(path)
+        if path != self.path:
+            return data
+        for text, by in self.replaced:
+            if text not in data and self.replaced != READ_AS["clutch"]["openreg"]:
+                raise RuntimeError(f"{path} must have the text {text.decode()!r}, which is read as {by.decode()!r}")
+            data = data.replace(text, by)
+        return data
 
 
 def load(asked, file):
+    import torch
     import torch_clutch  # noqa: F401, before PyTorch lists the devices that it has tests for
 
+    if asked.child == "clutch" and file.startswith("inductor/"):
+        torch.compile = functools.partial(torch.compile, backend="clutch")
     tests = []
     for path in paths_of(asked, file):
         sys.path[:0] = [str(path.parent), str(Path(asked.source) / "test")]
         sys.argv = [str(path)]
-        loader = ForClutch(path.stem, str(path)) if file == "openreg" else None
+        replaced = READ_AS[asked.child].get(file)
+        loader = ReadAs(path.stem, str(path), replaced) if replaced else None
         spec = importlib.util.spec_from_file_location(path.stem, path, loader=loader)
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module

@@ -3,6 +3,7 @@
 import copy
 import io
 import threading
+import time
 
 import pytest
 import torch
@@ -214,6 +215,38 @@ def test_distributions():
         made = made.double().cpu()
         assert abs(made.mean() - mean) < 5 * deviation / n**0.5
         assert abs(made.std() - deviation) < 0.05 * deviation
+
+
+def test_copies_from_pinned_memory_do_not_wait(native):
+    a = torch.rand(1200, 1200, device="clutch")
+    numbers = torch.arange(1 << 20, dtype=torch.float32)
+
+    def took(call):
+        torch.accelerator.synchronize()
+        start = time.perf_counter()
+        call()
+        between = time.perf_counter() - start
+        torch.accelerator.synchronize()
+        return between, time.perf_counter() - start
+
+    def busy(host, non_blocking):
+        x = a
+        for _ in range(4):
+            x = x @ a
+        return host.to("clutch", non_blocking=non_blocking)
+
+    busy(numbers.pin_memory(), True)
+    kept = []
+    returned, whole = took(lambda: kept.append(busy(numbers.pin_memory(), True)))  # nothing else holds the memory
+    assert returned < whole / 2 and torch.equal(kept[0].cpu(), numbers)
+    changed = numbers.clone()
+    for host, non_blocking in ((changed, True), (changed.pin_memory(), False)):
+        copy = busy(host, non_blocking)
+        host.zero_()  # waited for
+        assert torch.equal(copy.cpu(), numbers)
+        changed.copy_(numbers)
+    converted = busy(numbers.double(), False).float()
+    assert torch.equal(converted.cpu(), numbers)
 
 
 def test_pinned_memory():
