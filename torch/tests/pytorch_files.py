@@ -33,7 +33,7 @@ FILES = ["test_ops", "test_torch", "test_autograd", "test_nn", "test_transformer
 OPENREG = "cpp_extensions/open_registration_extension/torch_openreg/tests"
 # What is read otherwise than it is written, by file.
 FLEX_CPU = [(b'test_device[0] if HAS_GPU else "cuda"', b'test_device[0]')]
-FLEX = [(b'test_device = ("cpu",)', b'test_device = ("privateuse1",)'), (b'SubstringSet(["cuda", "xpu"])', b'SubstringSet(["clutch"])'),
+FLEX = [(b'device=test_device[0])\nclass', b'device="cpu")\nclass'), (b'test_device = ("cpu",)', b'test_device = ("clutch", "privateuse1")'), (b'SubstringSet(["cuda", "xpu"])', b'SubstringSet(["clutch"])'),
         (b"return item in self.items", b'return item.split(":")[0] in self.items')]
 READ_AS = {"clutch": {"openreg": [(b"openreg", b"clutch")], "inductor/test_flex_attention": FLEX_CPU + FLEX}, "cpu": {"inductor/test_flex_attention": FLEX_CPU}}
 DEVICES = {"clutch": "privateuse1", "cpu": "cpu"}  # by PyTorch's names of classes of tests
