@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is timed. A case makes the same work for `clutch` and for PyTorch's CPU device, compares their results, and gives both calls."""
+"""Steps that are timed, and what makes them. A case makes the same work for `clutch` and for PyTorch's CPU device, compares their results, and gives both calls."""
 import copy
 import ctypes
 import os
@@ -34,21 +34,30 @@ def close(ours, theirs, rtol, atol):
 
 
 def graphed(step):
-    """The step as one call without Python in it; it has been called before, so that its kernels and states are there."""
+    """The step as one call without Python in it; it has been called before, so that its kernels and states are there. Backends of graphs take turns at first: the
+    call that is timed is of the one that was chosen.
+    """
     stream = torch.Stream("clutch")
     torch.accelerator.synchronize()
     with stream:
         step()
     torch.accelerator.synchronize()
-    graph = torch.accelerator.Graph()
+    graph = torch.clutch.Graph()
     with stream, graph:
         graph.result = step()
-    return graph
+    for _ in range(64):
+        graph.replay()
+        torch.accelerator.synchronize()
+        if "take turns" not in graph.report()["why"]:
+            return graph
+    raise RuntimeError(f"a graph must choose its backend within 64 replays, got {graph.report()['why']}")
 
 
 # Training.
-def trained(make_net, loss_of, inputs, is_graph, steps=3):
-    """A step of AdamW on both devices; their losses are compared over some steps."""
+def trained(make_net, loss_of, inputs, way="eager", steps=3, rtol=2e-4):
+    """A step of AdamW on both devices; their losses are compared over some steps. `way`: what clutch's is, "eager", a "graph", or "compiled" on both sides, by
+    clutch's backend and by inductor.
+    """
     torch.manual_seed(0)
     host = make_net()
     device = copy.deepcopy(host).to("clutch")
@@ -57,17 +66,23 @@ def trained(make_net, loss_of, inputs, is_graph, steps=3):
         optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
         moved = [t.to(where) for t in inputs]
 
-        def step(net=net, optimizer=optimizer, moved=moved):
-            optimizer.zero_grad(set_to_none=not is_graph)
-            loss = loss_of(net, *moved)
+        def loss_now(net=net, moved=moved):
+            return loss_of(net, *moved)
+
+        if way == "compiled":
+            loss_now = torch.compile(loss_now, **(dict(backend="clutch", options={"graph": "fused"}) if where == "clutch" else {}))
+
+        def step(optimizer=optimizer, loss_now=loss_now):
+            optimizer.zero_grad(set_to_none=way != "graph")
+            loss = loss_now()
             loss.backward()
             optimizer.step()
             return loss
 
         losses[where] = [step().item() for _ in range(steps)]
         calls[where] = step
-    torch.testing.assert_close(losses["clutch"], losses["cpu"], rtol=2e-4, atol=2e-5)
-    if is_graph:
+    torch.testing.assert_close(losses["clutch"], losses["cpu"], rtol=rtol, atol=2e-5)
+    if way == "graph":
         graph = graphed(calls["clutch"])
         calls["clutch"] = graph.replay
         calls["graph"] = graph
@@ -78,20 +93,28 @@ def gpt():
     return networks.Gpt(vocabulary=1024, width=384, heads=6, layers=6, length=256)
 
 
-def gpt_train(is_graph):
+def gpt_train(way):
     tokens = torch.randint(0, 1024, (4, 257), generator=torch.Generator().manual_seed(1))
-    calls = trained(gpt, networks.next_token_loss, [tokens], is_graph)
-    return Work(calls["clutch"], calls["cpu"], "6 layers, 384 wide, 6 heads, vocabulary 1024, 4 x 256 tokens, AdamW fused")
+    calls = trained(gpt, networks.next_token_loss, [tokens], way)
+    return Work(calls["clutch"], calls["cpu"], "GPT-2-like, 6 layers, 384 wide, 6 heads, vocabulary 1024, 4 x 256 tokens, AdamW fused" + BESIDE[way])
+
+
+BESIDE = {"eager": "", "graph": ", a graph", "compiled": ", compiled; theirs compiled by inductor"}
 
 
 @case("gpt_train/eager", 1.1)
 def _():
-    return gpt_train(False)
+    return gpt_train("eager")
 
 
 @case("gpt_train/graph", 1.3)
 def _():
-    return gpt_train(True)
+    return gpt_train("graph")
+
+
+@case("gpt_train/compiled")
+def _():
+    return gpt_train("compiled")
 
 
 # Decoding: one token behind 240 others.
@@ -127,20 +150,20 @@ def decoding(make_net, dtype, is_graph, rtol, atol):
 @case("gpt_decode/eager")
 def _():
     calls = decoding(gpt, torch.float32, False, 1e-3, 1e-4)
-    return Work(calls["clutch"], calls["cpu"], "one token behind 240, cache of 256, f32")
+    return Work(calls["clutch"], calls["cpu"], "GPT-2-like, one token behind 240, cache of 256, f32")
 
 
 @case("gpt_decode/graph", 2)
 def _():
     calls = decoding(gpt, torch.float32, True, 1e-3, 1e-4)
-    return Work(calls["clutch"], calls["cpu"], "one token behind 240, cache of 256, f32")
+    return Work(calls["clutch"], calls["cpu"], "GPT-2-like, one token behind 240, cache of 256, f32, a graph")
 
 
 def llama():
     return networks.Llama(vocabulary=8192, width=1024, heads=16, kv_heads=4, layers=8, inner=2816, length=256)
 
 
-LLAMA = "8 layers, 1024 wide, 16 heads of which 4 have keys, inner 2816, vocabulary 8192; one token behind 240, bf16"
+LLAMA = "Llama-like, 8 layers, 1024 wide, 16 heads of which 4 have keys, inner 2816, vocabulary 8192; one token behind 240, bf16"
 
 
 @case("llama_decode_bf16/eager")
@@ -152,7 +175,7 @@ def _():
 @case("llama_decode_bf16/graph", 2)
 def _():
     calls = decoding(llama, torch.bfloat16, True, 0.05, 0.05)
-    return Work(calls["clutch"], calls["cpu"], LLAMA)
+    return Work(calls["clutch"], calls["cpu"], LLAMA + ", a graph")
 
 
 # flex_attention: ours beside PyTorch's, compiled for the CPU.
@@ -180,6 +203,38 @@ def flex(make_mod, make_mask, what):
     return Work(calls["clutch"], calls["cpu"], what + "; 8 heads, 1024 x 64, f32; theirs compiled by inductor")
 
 
+def flex_backward(make_mod, what):
+    """Forward and backward under a causal mask. PyTorch has no flex backward for CPUs."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    b, h, n, d = 1, 8, 1024, 64
+    values = [torch.randn(b, h, n, d) for _ in range(4)]
+    calls, results = {}, {}
+
+    def by_flex(q, k, v, mod=make_mod(h, "clutch") if make_mod else None, mask=create_block_mask(causal, None, None, n, n, device="clutch")):
+        return flex_attention(q, k, v, score_mod=mod, block_mask=mask)
+
+    def by_formula(q, k, v, mod=make_mod(h, "cpu") if make_mod else None):
+        scores = q @ k.mT / d**0.5
+        places = torch.arange(n)
+        if mod:
+            scores = mod(scores, None, torch.arange(h)[:, None, None], places[:, None], places)
+        return torch.softmax(scores.masked_fill(places > places[:, None], float("-inf")), -1) @ v
+
+    for where, function in (("clutch", by_flex), ("cpu", by_formula)):
+        inputs, grad = [t.to(where).requires_grad_() for t in values[:3]], values[3].to(where)
+
+        def call(function=function, inputs=inputs, grad=grad):
+            return torch.autograd.grad(function(*inputs), inputs, grad)
+
+        results[where] = call()
+        calls[where] = call
+    for ours, theirs in zip(results["clutch"], results["cpu"]):
+        close(ours, theirs, 1e-3, 1e-4)
+    return Work(calls["clutch"], calls["cpu"], what + ", forward and backward; 8 heads, 1024 x 64, f32; theirs is the formula with all scores, since flex has no backward there")
+
+
 def causal(b, h, q, kv):
     return q >= kv
 
@@ -197,6 +252,16 @@ def _():
 @case("flex/alibi", 2.5)
 def _():
     return flex(alibi, causal, "alibi and causal mask, forward")
+
+
+@case("flex_backward/causal")
+def _():
+    return flex_backward(None, "causal mask")
+
+
+@case("flex_backward/alibi")
+def _():
+    return flex_backward(alibi, "alibi and causal mask")
 
 
 # torch.compile: ours with fused graphs, beside PyTorch's code compiled for the CPU and beside our own ops.
@@ -283,8 +348,8 @@ def _():
     def loss_of(net, x, index, weight, labels):
         return F.cross_entropy(net(x, index, weight), labels)
 
-    calls = trained(lambda: networks.Gcn(64, 64, 16), loss_of, [x, index, weight, labels], False)
-    return Work(calls["clutch"], calls["cpu"], "a step of training; 100,000 nodes, 10^6 edges, 64 features, 64 inner, 16 classes")
+    calls = trained(lambda: networks.Gcn(64, 64, 16), loss_of, [x, index, weight, labels])
+    return Work(calls["clutch"], calls["cpu"], "GCN, a step of training; 100,000 nodes, 10^6 edges, 64 features, 64 inner, 16 classes")
 
 
 # Optimizers.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks that are tested and timed: transformers like GPT-2 and Llama with caches, and graph convolutions. Nothing in them knows the device."""
+"""The networks that are tested and timed: transformers like GPT-2, Llama, BERT, ViT and T5, Mamba, recurrent ones, and graph convolutions. Nothing in them knows
+the device."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -119,3 +120,281 @@ def edge_weights(edges, nodes):
 
 def next_token_loss(net, tokens):
     return F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def heads_of(x, heads):
+    """(batch, length, width) as (batch, heads, length, size)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def merged(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+class Encoder(nn.Module):
+    """A block that attends to all that `mask` allows: BERT's, norms behind, or ViT's, norms in front."""
+
+    def __init__(self, width, heads, inner, first):
+        super().__init__()
+        self.heads, self.first = heads, first
+        self.n1, self.qkv, self.o = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.n2, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, inner), nn.Linear(inner, width)
+
+    def attended(self, x, mask):
+        q, k, v = (heads_of(t, self.heads) for t in self.qkv(x).chunk(3, -1))
+        return self.o(merged(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
+
+    def fed(self, x):
+        return self.down(F.gelu(self.up(x)))
+
+    def forward(self, x, mask=None):
+        if self.first:
+            x = x + self.attended(self.n1(x), mask)
+            return x + self.fed(self.n2(x))
+        x = self.n1(x + self.attended(x, mask))
+        return self.n2(x + self.fed(x))
+
+
+class Bert(nn.Module):
+    """Words, places and segments; sequences are padded; the head says the words."""
+
+    def __init__(self, vocabulary=64, width=32, heads=4, layers=2, inner=64, length=32):
+        super().__init__()
+        self.words, self.places, self.segments = nn.Embedding(vocabulary, width), nn.Embedding(length, width), nn.Embedding(2, width)
+        self.norm, self.blocks = nn.LayerNorm(width), nn.ModuleList(Encoder(width, heads, inner, False) for _ in range(layers))
+        self.dense, self.last, self.head = nn.Linear(width, width), nn.LayerNorm(width), nn.Linear(width, vocabulary)
+
+    def forward(self, words, segments, real):
+        places = torch.arange(words.size(1), device=words.device)
+        x = self.norm(self.words(words) + self.places(places) + self.segments(segments))
+        mask = real[:, None, None, :]
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.head(self.last(F.gelu(self.dense(x))))
+
+
+class Vit(nn.Module):
+    def __init__(self, image=32, patch=8, width=32, heads=4, layers=2, inner=64, classes=10):
+        super().__init__()
+        self.patches, self.first = nn.Conv2d(3, width, patch, patch), nn.Parameter(torch.zeros(1, 1, width))
+        self.places = nn.Parameter(0.02 * torch.randn(1, (image // patch) ** 2 + 1, width))
+        self.blocks = nn.ModuleList(Encoder(width, heads, inner, True) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(x.size(0), -1, -1), x], 1) + self.places
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x[:, 0]))
+
+
+class T5(nn.Module):
+    """Encoder and decoder; scores have learned biases of distances, and are not scaled."""
+
+    def __init__(self, vocabulary=64, width=32, heads=4, layers=2, inner=64, length=32, distances=16):
+        super().__init__()
+        self.heads, self.layers, self.length, self.distances = heads, layers, length, distances
+        self.words, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary, bias=False)
+        self.biases = nn.ModuleList(nn.Embedding(distances, heads) for _ in range(2))
+        nn.init.normal_(self.words.weight, std=width**-0.5)
+
+        def plain(inputs, outputs):
+            return nn.Linear(inputs, outputs, bias=False)
+
+        def attention():
+            return nn.ModuleDict(dict(n=nn.RMSNorm(width), q=plain(width, width), k=plain(width, width), v=plain(width, width), o=plain(width, width)))
+
+        def block(parts):
+            return nn.ModuleDict(dict(parts, n=nn.RMSNorm(width), up=plain(width, inner), down=plain(inner, width)))
+
+        self.encoder = nn.ModuleList(block(dict(own=attention())) for _ in range(layers))
+        self.decoder = nn.ModuleList(block(dict(own=attention(), other=attention())) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(2))
+        for of in (*self.encoder, *self.decoder):
+            for part in (of["own"], *([of["other"]] if "other" in of else [])):
+                nn.init.normal_(part["q"].weight, std=width**-0.5 / heads)
+
+    def bias(self, side, queries, keys):
+        """(1, heads, queries, keys): near ones one by one, far ones as one."""
+        apart = (keys[None, :] - queries[:, None]).clamp(-(self.distances // 2), self.distances // 2 - 1) + self.distances // 2
+        return self.biases[side](apart).permute(2, 0, 1)[None]
+
+    def attended(self, part, x, k, v, bias):
+        q = heads_of(part["q"](part["n"](x)), self.heads)
+        return x + part["o"](merged(F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0)))
+
+    def keys(self, part, x):
+        return (heads_of(part[name](x), self.heads) for name in ("k", "v"))
+
+    def fed(self, block, x):
+        return x + block["down"](F.relu(block["up"](block["n"](x))))
+
+    def encoded(self, words):
+        x, places = self.words(words), torch.arange(words.size(1), device=words.device)
+        bias = self.bias(0, places, places)
+        for block in self.encoder:
+            x = self.attended(block["own"], x, *self.keys(block["own"], block["own"]["n"](x)), bias)
+            x = self.fed(block, x)
+        return self.norms[0](x)
+
+    def cache(self, batch, encoded):
+        """What decoding keeps: its own keys and values, and those of the encoder's result, which stay."""
+        own = Cache(self.layers, batch, self.heads, self.length, encoded.size(-1) // self.heads, encoded.device, encoded.dtype)
+        return own, [tuple(self.keys(block["other"], encoded)) for block in self.decoder]
+
+    def decoded(self, words, encoded=None, cache=None, at=None):
+        x = self.words(words)
+        if cache is None:
+            at = keys = torch.arange(words.size(1), device=words.device)
+        else:
+            keys = cache[0].places
+        bias = self.bias(1, at, keys).masked_fill(keys[None, :] > at[:, None], float("-inf"))
+        for layer, block in enumerate(self.decoder):
+            k, v = self.keys(block["own"], block["own"]["n"](x))
+            if cache is not None:
+                k, v, _ = cache[0].put(layer, k, v, at)
+            x = self.attended(block["own"], x, k, v, bias)
+            x = self.attended(block["other"], x, *(self.keys(block["other"], encoded) if cache is None else cache[1][layer]), None)
+            x = self.fed(block, x)
+        return self.head(self.norms[1](x))
+
+    def forward(self, source, target):
+        return self.decoded(target, self.encoded(source))
+
+
+class Translator(nn.Module):
+    """nn.Transformer between embeddings and a head; sources are padded."""
+
+    def __init__(self, vocabulary=64, width=32, heads=4, layers=2, inner=64):
+        super().__init__()
+        self.words, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)
+        self.both = nn.Transformer(width, heads, layers, layers, inner, dropout=0.0, batch_first=True)
+
+    def forward(self, source, target, missing, causal):
+        y = self.both(self.words(source), self.words(target), tgt_mask=causal, src_key_padding_mask=missing, memory_key_padding_mask=missing, tgt_is_causal=True)
+        return self.head(y)
+
+
+class Mamba(nn.Module):
+    """Layers of a short convolution and a selective scan: torch_clutch's function, which is its formula, a loop over the sequence, on devices that are not clutch's."""
+
+    def __init__(self, vocabulary=64, width=32, states=8, layers=2, kernel=4):
+        super().__init__()
+        inner, rank = 2 * width, max(width // 16, 1)
+        self.states, self.rank, self.inner, self.kernel = states, rank, inner, kernel
+        self.words, self.norm, self.head = nn.Embedding(vocabulary, width), nn.RMSNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(dict(n=nn.RMSNorm(width), into=nn.Linear(width, 2 * inner, bias=False), conv=nn.Conv1d(inner, inner, kernel, groups=inner),
+                               choose=nn.Linear(inner, rank + 2 * states, bias=False), step=nn.Linear(rank, inner), out=nn.Linear(inner, width, bias=False)))
+            for _ in range(layers))
+        self.rates = nn.ParameterList(torch.arange(1, states + 1).float().log().repeat(inner, 1) for _ in range(layers))
+        self.skips = nn.ParameterList(torch.ones(inner) for _ in range(layers))
+
+    def chosen(self, block, u):
+        """Steps without their bias, B and C of (batch, length, inner)."""
+        step, b, c = block["choose"](u).split([self.rank, self.states, self.states], -1)
+        return F.linear(step, block["step"].weight), b, c
+
+    def forward(self, words):
+        x = self.words(words)
+        for block, rates, skip in zip(self.blocks, self.rates, self.skips):
+            u, z = block["into"](block["n"](x)).transpose(1, 2).chunk(2, 1)
+            u = F.silu(block["conv"](F.pad(u, (self.kernel - 1, 0))))
+            step, b, c = (t.transpose(1, 2) for t in self.chosen(block, u.transpose(1, 2)))
+            y = torch.clutch.selective_scan(u, step, -rates.exp(), b, c, skip, z, block["step"].bias, True)
+            x = x + block["out"](y.transpose(1, 2))
+        return self.head(self.norm(x))
+
+    def cache(self, batch):
+        """What stays from word to word, of each layer: the last inputs of the convolution, and the scan's state."""
+        like = self.words.weight
+        return [(like.new_zeros(batch, self.inner, self.kernel), like.new_zeros(batch, self.inner, self.states)) for _ in self.blocks]
+
+    def next(self, words, cache):
+        """Logits behind one more word of each sequence, (batch, 1)."""
+        x = self.words(words[:, 0])
+        for block, rates, skip, (seen, state) in zip(self.blocks, self.rates, self.skips, cache):
+            u, z = block["into"](block["n"](x)).chunk(2, -1)
+            seen.copy_(torch.cat([seen[:, :, 1:], u[:, :, None]], 2))
+            u = F.silu((seen * block["conv"].weight[:, 0]).sum(-1) + block["conv"].bias)
+            step, b, c = self.chosen(block, u)
+            step = F.softplus(step + block["step"].bias)
+            state.copy_(state * torch.exp(step[:, :, None] * -rates.exp()) + (step * u)[:, :, None] * b[:, None, :])
+            y = (state * c[:, None, :]).sum(-1) + skip * u
+            x = x + block["out"](y * F.silu(z))
+        return self.head(self.norm(x))
+
+
+class Perceptron(nn.Sequential):
+    def __init__(self, inputs=20, inner=64, classes=10):
+        super().__init__(nn.Linear(inputs, inner), nn.BatchNorm1d(inner), nn.ReLU(), nn.Linear(inner, inner), nn.GELU(), nn.Linear(inner, classes))
+
+
+class Recurrent(nn.Module):
+    """Two layers in both directions, of `kind`: nn.LSTM or nn.GRU."""
+
+    def __init__(self, kind, inputs=8, inner=16, classes=10):
+        super().__init__()
+        self.cells, self.head = kind(inputs, inner, num_layers=2, bidirectional=True, batch_first=True), nn.Linear(2 * inner, classes)
+
+    def forward(self, x):
+        return self.head(self.cells(x)[0].mean(1))
+
+
+def added_up(messages, at, like):
+    return like.new_zeros(like.size(0), *messages.shape[1:]).index_add_(0, at, messages)
+
+
+class Gat(nn.Module):
+    """Two layers of messages that are weighted by the softmax over a node's edges, as torch_geometric's GATConv has them."""
+
+    def __init__(self, inputs, inner, classes, heads=2):
+        super().__init__()
+        self.lines = nn.ModuleList([nn.Linear(inputs, heads * inner, bias=False), nn.Linear(heads * inner, heads * classes, bias=False)])
+        self.sources, self.targets = (nn.ParameterList(0.1 * torch.randn(heads, size) for size in (inner, classes)) for _ in range(2))
+        self.heads = heads
+
+    def convolve(self, layer, x, edges):
+        x = self.lines[layer](x).unflatten(-1, (self.heads, -1))
+        source, target = ((x * of[layer]).sum(-1) for of in (self.sources, self.targets))
+        scores = F.leaky_relu(source.index_select(0, edges[0]) + target.index_select(0, edges[1]), 0.2)
+        most = scores.detach().new_full(source.shape, -1e30).scatter_reduce(0, edges[1][:, None].expand_as(scores), scores.detach(), "amax")
+        weights = (scores - most.index_select(0, edges[1])).exp()
+        sums = added_up(weights, edges[1], x)
+        weights = weights / sums.index_select(0, edges[1])
+        return added_up(x.index_select(0, edges[0]) * weights[..., None], edges[1], x)
+
+    def forward(self, x, edges):
+        return self.convolve(1, F.elu(self.convolve(0, x, edges).flatten(1)), edges).mean(1)
+
+
+class Sage(nn.Module):
+    """Two layers of a node and the mean of its neighbours, as torch_geometric's SAGEConv has them."""
+
+    def __init__(self, inputs, inner, classes):
+        super().__init__()
+        self.own, self.others = (nn.ModuleList([nn.Linear(inputs, inner), nn.Linear(inner, classes)]) for _ in range(2))
+
+    def convolve(self, layer, x, edges, degree):
+        means = added_up(x.index_select(0, edges[0]), edges[1], x) / degree[:, None]
+        return self.own[layer](x) + self.others[layer](means)
+
+    def forward(self, x, edges, degree):
+        return self.convolve(1, F.relu(self.convolve(0, x, edges, degree)), edges, degree)
+
+
+class Gin(nn.Module):
+    """Two layers of perceptrons of a node's sum with its neighbours, as torch_geometric's GINConv has them."""
+
+    def __init__(self, inputs, inner, classes):
+        super().__init__()
+        self.nets = nn.ModuleList(nn.Sequential(nn.Linear(a, inner), nn.ReLU(), nn.Linear(inner, b)) for a, b in ((inputs, inner), (inner, classes)))
+
+    def forward(self, x, edges):
+        x = F.relu(self.nets[0](x + added_up(x.index_select(0, edges[0]), edges[1], x)))
+        return self.nets[1](x + added_up(x.index_select(0, edges[0]), edges[1], x))
+
+
+def degrees(edges, nodes):
+    return torch.zeros(nodes, device=edges.device).index_add_(0, edges[1], torch.ones(edges.size(1), device=edges.device)).clamp(min=1)
