@@ -22,8 +22,12 @@ def rows(page, name):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+def line(cells):
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
+
+
 def table(columns, rows):
-    return "\n".join(["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|", *("| " + " | ".join(row) + " |" for row in rows)]).replace("|  |", "| |") + "\n"
+    return "\n".join([line(columns), "|---" * len(columns) + "|", *map(line, rows)]) + "\n"
 
 
 def write(page, name, body):
