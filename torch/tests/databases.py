@@ -4,6 +4,7 @@
   databases.py [ops|modules|optimizers ...] [--fallback on|off] [--dtype float32] [--only NAME,...] [--slice K/N] [--samples 2] [--forms] [--out FILE.jsonl]
 
 --forms: ops besides on tensors with gaps and by out=, into tensors that fit, have gaps or are empty.
+--update [PAGE]: runs nothing, and writes the outcomes of --out into the table of docs/torch.md.
 
 Each entry has one of these outcomes:
   pass      equal within the bounds below, forward and gradients
@@ -25,6 +26,7 @@ import warnings
 from pathlib import Path
 
 import outcomes
+import results_page
 
 HERE = Path(__file__).parent
 BAD = ("wrong", "error", "crash", "late")
@@ -32,7 +34,7 @@ BAD = ("wrong", "error", "crash", "late")
 
 def options(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("databases", nargs="*", default=["ops"], choices=["ops", "modules", "optimizers"])
+    parser.add_argument("databases", nargs="*", default="ops", choices=["ops", "modules", "optimizers"])
     parser.add_argument("--fallback", choices=["on", "off"], default="on")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--only", default="", help="names, joined by commas")
@@ -41,9 +43,12 @@ def options(arguments=None):
     parser.add_argument("--forms", action="store_true", help="ops with strided inputs and out=, too")
     parser.add_argument("--seconds", type=int, default=60, help="for one entry")
     parser.add_argument("--out", default="", help="one line of JSON an entry; entries that are there are not run again")
+    parser.add_argument("--update", nargs="?", const=str(results_page.TORCH), metavar="PAGE", help="writes the page's table from --out")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    asked.databases = ["ops"] if asked.databases == "ops" else asked.databases  # older versions of argparse refuse a list as default
+    return asked
 
 
 class Unusable(Exception):
@@ -438,7 +443,7 @@ def child(asked, done):
             for i, (name, samples, check) in enumerate(ENTRIES[database](dtype, **({"forms": True} if asked.forms and database == "ops" else {}))):
                 if i % step != first or (only and name not in only and name.split(".")[0] not in only) or (database, name) in done:
                     continue
-                head = {"database": database, "entry": name}
+                head = {"database": database, "entry": name} | results_page.what(asked)
                 outcomes.begin(out, head)
                 result = head | run_entry(samples, check, asked.fallback == "on", asked)
                 outcomes.end(out, result)
@@ -453,6 +458,8 @@ def main(arguments=None):
     if asked.child:
         return child(asked, outcomes.read(asked.out, "database", "entry"))
     own = not asked.out
+    if asked.update:
+        return results_page.databases(asked.update, asked.out)
     if own:
         import tempfile
 

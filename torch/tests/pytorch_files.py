@@ -6,7 +6,8 @@
 --source is a checkout of PyTorch 2.12, CLUTCH_PYTORCH_SRC without it. Files are below its test/; without any those of FILES run. Of a file that has tests for each device these run, else all. A child
 process does the work, each test for at most --seconds, and is started again behind a test that kills it. The outcomes go to --out, a line of
 JSON a test; tests that are there are not run again. The share is of the tests that pass on the CPU and that PyTorch has for other devices, too. The exit status
-is 1 where a test kills the process on clutch or the share is below 90 %, 77 without a checkout.
+is 1 where a test kills the process on clutch or the share is below 90 %, 77 without a checkout. --update [PAGE] runs nothing, and writes the outcomes of --out
+into the table of docs/torch.md.
 
 `openreg` stands for the tests of PyTorch's example of a backend, read with `clutch` where they say `openreg`, on two devices. The CPU has none of what they
 test, so their share is of all but the skipped ones. Tests of flex_attention are for CUDA, XPU and the CPU by name: they are read with `clutch` among these, which
@@ -27,6 +28,7 @@ import unittest
 from pathlib import Path
 
 import outcomes
+import results_page
 
 FILES = ["test_ops", "test_torch", "test_autograd", "test_nn", "test_transformers", "test_optim", "test_foreach", "test_linalg", "test_accelerator",
          "inductor/test_flex_attention", "openreg"]
@@ -50,6 +52,8 @@ def options(arguments=None):
     parser.add_argument("--only", default="", help="tests whose names have this text")
     parser.add_argument("--slice", default="0/1", help="K/N: every N-th test from the K-th on")
     parser.add_argument("--out", default="", help="folder of the outcomes")
+    parser.add_argument("--update", nargs="?", const=str(results_page.TORCH), metavar="PAGE", help="writes the page's table from --out")
+    parser.add_argument("--note", help="of the rows that --update writes, such as `a tenth`; without it theirs stay")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
@@ -172,9 +176,34 @@ def for_devices(name, ours):
     return name in ours and not (ours[name]["outcome"] == "skip" and ours[name]["why"].startswith("Only runs on cpu"))
 
 
+def place_of(file, device, folder):
+    return folder / f"{file.replace('/', '.')}.{device}.jsonl"
+
+
+def read(path):
+    return {name_of(test): r for test, r in outcomes.read(path, "test").items()}
+
+
+def for_both(file, ours, of_cpu):
+    """The names of tests that pass on the CPU, and of those of them that PyTorch has for other devices."""
+    passed = [name for name, r in of_cpu.items() if r["outcome"] == "pass" or (file == "openreg" and r["outcome"] != "skip")]
+    return passed, [name for name in passed if for_devices(name, ours)]
+
+
+def update(asked, folder):
+    counted = {}
+    for path in sorted(folder.glob("*.clutch.jsonl")):
+        file = path.name.removesuffix(".clutch.jsonl").replace(".", "/")
+        ours, of_cpu = read(path), read(path if file == "openreg" else place_of(file, "cpu", folder))
+        both = for_both(file, ours, of_cpu)[1]
+        if not asked.files or file in asked.files:
+            counted[file] = len(both), sum(ours[name]["outcome"] == "pass" for name in both)
+    results_page.files(asked.update, counted, asked.note)
+
+
 def run(file, device, asked, folder):
     """The tests' outcomes by name; None where the file does not load, and why."""
-    out = str(folder / f"{file.replace('/', '.')}.{device}.jsonl")
+    out = str(place_of(file, device, folder))
     command = [sys.executable, __file__, file, "--child", device, "--source", asked.source, "--out", out, "--seconds", str(asked.seconds), "--only", asked.only, "--slice", asked.slice]
     environment = os.environ | {"PYTORCH_TESTING_DEVICE_ONLY_FOR": DEVICES[device], "PYTORCH_TESTING_DEVICE_FOR_CUSTOM": DEVICES[device], "PYTORCH_PRINT_REPRO_ON_FAILURE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     if file == "openreg":
@@ -184,7 +213,7 @@ def run(file, device, asked, folder):
         done = subprocess.run(command, env=environment, cwd=Path(asked.source) / "test", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         results = outcomes.read(out, "test")
         if done.returncode == 0:
-            return {name_of(test): r for test, r in results.items()}, ""
+            return read(out), ""
         if len(results) == before:  # nothing was begun: it is the file
             lines = done.stderr.strip().splitlines()
             return None, lines[-1] if lines else f"exit status {done.returncode}"
@@ -195,6 +224,8 @@ def main(arguments=None):
     asked = options(arguments)
     if asked.child:
         return child(asked)
+    if asked.update:
+        return update(asked, Path(asked.out))
     files = asked.files or FILES
     if not asked.source:
         print("CLUTCH_PYTORCH_SRC names no checkout of PyTorch; SKIPPED, so none of these test files ran: " + ", ".join(files))
@@ -219,8 +250,7 @@ def main(arguments=None):
             print(f"| {file} | " + " | ".join("" for _ in COLUMNS) + f" | | | does not load: {why or why_not} |")
             continue
         counts = collections.Counter(r["outcome"] for r in ours.values())
-        passed = [name for name, r in of_cpu.items() if r["outcome"] == "pass" or (file == "openreg" and r["outcome"] != "skip")]
-        both = [name for name in passed if for_devices(name, ours)]
+        passed, both = for_both(file, ours, of_cpu)
         share = sum(ours[name]["outcome"] == "pass" for name in both) / len(both) if both else 1
         bad += counts["crash"] > 0 or share < LEAST
         print(f"| {file} | " + " | ".join(str(counts[o]) for o in COLUMNS) + f" | {len(passed)} | {len(both)} | {100 * share:.1f} % |", flush=True)
