@@ -246,22 +246,22 @@ def alibi(heads, device):
 
 @case("flex/causal", 2.5)
 def _():
-    return flex(None, causal, "causal mask, forward")
+    return flex(None, causal, "flex_attention, causal mask, forward")
 
 
 @case("flex/alibi", 2.5)
 def _():
-    return flex(alibi, causal, "alibi and causal mask, forward")
+    return flex(alibi, causal, "flex_attention, alibi and causal mask, forward")
 
 
 @case("flex_backward/causal")
 def _():
-    return flex_backward(None, "causal mask")
+    return flex_backward(None, "flex_attention, causal mask")
 
 
 @case("flex_backward/alibi")
 def _():
-    return flex_backward(alibi, "alibi and causal mask")
+    return flex_backward(alibi, "flex_attention, alibi and causal mask")
 
 
 # torch.compile: ours with fused graphs, beside PyTorch's code compiled for the CPU and beside our own ops.
@@ -382,17 +382,17 @@ def gpt2_shapes():
 
 @case("adamw/gpt2", 1.25)
 def _():
-    return adamw(gpt2_shapes(), "fused; GPT-2's 148 tensors, 124 million numbers")
+    return adamw(gpt2_shapes(), "AdamW fused, GPT-2's 148 tensors, 124 million numbers")
 
 
 @case("adamw/1000", 20)
 def _():
-    return adamw([(64,)] * 1000, "fused; 1,000 tensors of 64 numbers")
+    return adamw([(64,)] * 1000, "AdamW fused, 1,000 tensors of 64 numbers")
 
 
 @case("adamw/1000/graph")
 def _():
-    return adamw([(64,)] * 1000, "the same as a graph", True)
+    return adamw([(64,)] * 1000, "AdamW fused, 1,000 tensors of 64 numbers, a graph", True)
 
 
 @case("eigh/8x8", 40)
@@ -402,7 +402,7 @@ def _():
     a = a + a.mT
     moved = a.to("clutch")
     close(torch.linalg.eigh(moved)[0], torch.linalg.eigh(a)[0], 1e-4, 1e-4)
-    return Work(lambda: torch.linalg.eigh(moved), lambda: torch.linalg.eigh(a), "100,000 matrices of 8 x 8, f32, with vectors")
+    return Work(lambda: torch.linalg.eigh(moved), lambda: torch.linalg.eigh(a), "linalg.eigh, 100,000 matrices of 8 x 8, f32, with vectors")
 
 
 @case("add/1000")
@@ -410,7 +410,7 @@ def _():
     x = torch.randn(1000)
     moved = x.to("clutch")
     close(moved + moved, x + x, 0, 0)
-    return Work(lambda: moved + moved, lambda: x + x, "eager x + y of 1,000 numbers")
+    return Work(lambda: moved + moved, lambda: x + x, "x + y of 1,000 numbers, eager")
 
 
 @case("add/own_call", None)

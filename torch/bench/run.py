@@ -2,7 +2,7 @@
 """Times steps of networks and single ops on `clutch` beside PyTorch's own CPU device, and writes the tables of docs/benchmarks.md.
 
   scripts/test --torch --bench [--ops] [--filter REGEX] [--pairs N] [--json FILE] [--update PAGE] [--list]
-  scripts/test --torch --bench --from FILE.json... [--update PAGE] [--json FILE]
+  scripts/test --torch --bench --from FILE.json... [--filter REGEX] [--update PAGE] [--json FILE]
 
 A row is one case: medians of interleaved pairs, the ratio (CPU's time over clutch's, above 1 clutch wins) with its 95 % interval, and the ratio of the time
 that all cores spent. PyTorch's threads sleep while they wait (OMP_WAIT_POLICY=passive unless it is set): on a machine with other work spinning ones are slow.
@@ -147,10 +147,11 @@ def child(asked):
             finally:
                 signal.alarm(0)
             outcomes.end(out, row)
-            gc.collect()
-            torch.compiler.reset()
-            torch.accelerator.synchronize()
-            torch.accelerator.empty_cache()
+            if not asked.ops:  # whose memory is small
+                gc.collect()
+                torch.compiler.reset()
+                torch.accelerator.synchronize()
+                torch.accelerator.empty_cache()
 
 
 def failure(head, why):
@@ -246,6 +247,7 @@ def main(arguments=None):
     if asked.child:
         return child(asked)
     context, rows = read(asked.given) if asked.given else measured(asked)
+    rows = [row for row in rows if re.search(asked.filter, row["name"])]
     if asked.json:
         Path(asked.json).write_text(json.dumps(dict(context=context, benchmarks=rows), indent=1) + "\n")
     for name, make, of in (("torch steps", steps_table, [r for r in rows if not r["name"].startswith("op/")]), ("torch ops", ops_table, [r for r in rows if r["name"].startswith("op/")])):
