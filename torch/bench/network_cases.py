@@ -96,7 +96,8 @@ def train(name, way):
     torch.manual_seed(0)
     make_net, loss_of, inputs, what = TRAINED[name]()
     calls = trained(make_net, loss_of, inputs, way)
-    return Work(calls["clutch"], calls["cpu"], f"{what}, AdamW fused{BESIDE[way]}")
+    sizes, *remark = what.split("; ")
+    return Work(calls["clutch"], calls["cpu"], "; ".join([f"{sizes}, AdamW fused{BESIDE[way]}", *remark]))
 
 
 for _name in TRAINED:
