@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as transformers, timm and torch_geometric publish them, with small random weights: no op of a training step runs on the CPU, 20 losses are the CPU's,
-and a recorded step has the bits of an eager one.
+"""Networks as transformers, timm, torch_geometric and torchvision publish them, with small random weights: no op of a training step runs on the CPU, 20 losses are
+the CPU's, and a recorded step has the bits of an eager one. With their own dropouts steps are finite, repeat by the seed, and have the CPU's mean loss.
 
-What is not installed is skipped: scripts/test --torch --nightly installs all three below build/torch/networks.
+What is not installed is skipped: scripts/test --torch --nightly installs all four below build/torch/networks.
 """
 import copy
 import os
@@ -32,13 +32,18 @@ def padded():
     return mask
 
 
+def unless(drop, **options):
+    """The options that switch dropouts off, where the network's own ones are not wanted."""
+    return {} if drop else options
+
+
 # Of each: the model, and the inputs of a step; the model's first output is its loss.
-def gpt2():
+def gpt2(drop=False):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     x = tokens()
-    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0,
-                                      attn_pdrop=0)), dict(input_ids=x, labels=x)
+    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=32, n_layer=2, n_head=4,
+                                      **unless(drop, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))), dict(input_ids=x, labels=x)
 
 
 def llama():
@@ -61,23 +66,23 @@ def mamba_by_scan():
     return mamba()
 
 
-def bert(mask=True):
+def bert(mask=True, drop=False):
     from transformers import BertConfig, BertForMaskedLM
 
     x = tokens()
     inputs = dict(input_ids=x, attention_mask=padded(), labels=x) if mask else dict(input_ids=x, labels=x)
     return BertForMaskedLM(BertConfig(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-                                      max_position_embeddings=64, hidden_dropout_prob=0, attention_probs_dropout_prob=0)), inputs
+                                      max_position_embeddings=64, **unless(drop, hidden_dropout_prob=0, attention_probs_dropout_prob=0))), inputs
 
 
-def t5(mask=True):
+def t5(mask=True, drop=False):
     from transformers import T5Config, T5ForConditionalGeneration
 
     inputs = dict(input_ids=tokens(), attention_mask=padded(), labels=tokens(12))
     if not mask:
         del inputs["attention_mask"]
-    return T5ForConditionalGeneration(T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, dropout_rate=0,
-                                               decoder_start_token_id=0, pad_token_id=0)), inputs
+    return T5ForConditionalGeneration(T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+                                               decoder_start_token_id=0, pad_token_id=0, **unless(drop, dropout_rate=0))), inputs
 
 
 def vit():
@@ -112,6 +117,27 @@ def timm_deit3():
     return image_classifier("deit3_small_patch16_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=3)
 
 
+def timm_swin(drop=False):
+    return image_classifier("swin_tiny_patch4_window7_224", img_size=32, embed_dim=24, depths=(2, 2), num_heads=(2, 4), window_size=4,
+                            **unless(drop, drop_path_rate=0))
+
+
+def timm_beit():
+    return image_classifier("beit_base_patch16_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=3)
+
+
+def timm_cait():
+    return image_classifier("cait_xxs24_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=3)
+
+
+def timm_eva02():
+    return image_classifier("eva02_tiny_patch14_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=3)
+
+
+def timm_xcit():
+    return image_classifier("xcit_nano_12_p16_224", img_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=3)
+
+
 def geometric(layer, **options):
     import torch_geometric.nn
 
@@ -131,7 +157,11 @@ def geometric(layer, **options):
             x = self.second(F.relu(self.first(x, edges)), edges)
             return x.reshape(x.size(0), -1)
 
-    return Classifier(Net()), dict(x=torch.randn(60, 8), edges=torch.randint(0, 60, (2, 240)), labels=torch.randint(0, 5, (60,)))
+    return Classifier(Net()), nodes()
+
+
+def nodes():
+    return dict(x=torch.randn(60, 8), edges=torch.randint(0, 60, (2, 240)), labels=torch.randint(0, 5, (60,)))
 
 
 def gcn(**options):
@@ -150,12 +180,36 @@ def gin():
     return geometric("GINConv")
 
 
-def transformer():
+def geometric_model(name, drop, **options):
+    """A network of torch_geometric.nn.models with a norm and its layers' results joined."""
+    from torch_geometric.nn import models
+
+    return Classifier(getattr(models, name)(8, 16, num_layers=3, out_channels=5, dropout=0.5 if drop else 0.0, **options)), nodes()
+
+
+def model_gcn(drop=False, **options):
+    return geometric_model("GCN", drop, norm="batch_norm", jk="cat", **options)
+
+
+def model_gat(drop=False, **options):
+    return geometric_model("GAT", drop, norm="layer_norm", jk="max", heads=4, **options)
+
+
+def model_sage(drop=False):
+    return geometric_model("GraphSAGE", drop, norm="graph_norm", jk="last", act="elu")
+
+
+def model_gin(drop=False):
+    """Not by relu, which after batch norms turns the rounding of a sum into 3e-4 of a loss."""
+    return geometric_model("GIN", drop, norm="batch_norm", jk="lstm", act="elu")
+
+
+def transformer(drop=False):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
             self.tokens, self.head = nn.Embedding(VOCABULARY, 32), nn.Linear(32, VOCABULARY)
-            self.both = nn.Transformer(32, 4, 2, 2, 64, dropout=0.0, batch_first=True)
+            self.both = nn.Transformer(32, 4, 2, 2, 64, batch_first=True, **unless(drop, dropout=0.0))
 
         def forward(self, source, target, missing, causal):
             y = self.both(self.tokens(source), self.tokens(target), tgt_mask=causal, src_key_padding_mask=missing, memory_key_padding_mask=missing,
@@ -194,12 +248,13 @@ def gru():
 
 PACKAGES = {
     "transformers": [gpt2, llama, bert, t5, vit, mamba, mamba_by_scan],
-    "timm": [timm_vit, timm_deit3],
-    "torch_geometric": [gcn, gat, sage, gin],
+    "timm": [timm_vit, timm_deit3, timm_swin, timm_beit, timm_cait, timm_eva02, timm_xcit],
+    "torch_geometric": [gcn, gat, sage, gin, model_gcn, model_gat, model_sage, model_gin],
     "torch": [transformer, perceptron, lstm, gru],
 }
 # What reads numbers of the device on the host cannot be recorded: whether a mask is all true, how many edges are loops.
-RECORDED = {bert: dict(mask=False), t5: dict(mask=False), gcn: dict(cached=True), gat: dict(add_self_loops=False)}
+RECORDED = {bert: dict(mask=False), t5: dict(mask=False), gcn: dict(cached=True), gat: dict(add_self_loops=False),
+            model_gcn: dict(cached=True), model_gat: dict(add_self_loops=False)}
 NETS = [(package, make) for package, all_of in PACKAGES.items() for make in all_of]
 
 
@@ -266,6 +321,127 @@ def test_a_recorded_step_has_eager_bits(make, native):
         results.append((losses, [p.detach().cpu() for p in device.parameters()]))
     assert results[0][0] == results[1][0]
     assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+
+
+# With the dropouts that their classes have.
+DROPPING = [(package, make) for package, make in NETS if make in (gpt2, bert, t5, timm_swin, model_gcn, model_gat, model_sage, model_gin, transformer)]
+
+
+@pytest.fixture(params=DROPPING, ids=lambda net: net[1].__name__)
+def dropping(request):
+    package, function = request.param
+    pytest.importorskip(package, reason=f"{package} is not installed; scripts/test --torch --nightly installs it")
+    return function
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def test_steps_with_dropout_repeat_by_the_seed(dropping, native, deterministic):
+    torch.manual_seed(0)
+    net, inputs = dropping(drop=True)
+    results = []
+    for seed in (5, 5, 6):
+        device = copy.deepcopy(net).train().to("clutch")
+        step = stepper(device, inputs, "clutch")
+        torch.manual_seed(seed)
+        losses = [step().item() for _ in range(3)]
+        results.append((losses, [p.detach().cpu() for p in device.parameters()]))
+    assert results[0][0] == results[1][0] and results[0][0][0] != results[2][0][0]
+    assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+    assert all(torch.isfinite(t).all() for t in [torch.tensor(results[0][0]), *results[0][1]])
+    assert any(not torch.equal(a, b.detach()) for a, b in zip(results[0][1], net.parameters()))
+
+
+def test_losses_with_dropout_have_the_mean_of_the_cpu(dropping, native):
+    """Of 100 draws on each side: means and deviations within five standard errors."""
+    torch.manual_seed(0)
+    net, inputs = dropping(drop=True)
+    sides = []
+    for where in ("cpu", "clutch"):
+        model = copy.deepcopy(net).train().to(where)
+        named = {name: value.to(where) for name, value in inputs.items()}
+        positional = []
+        if isinstance(model, Classifier):
+            labels = named.pop("labels")
+            positional, named = list(named.values()), dict(labels=labels)
+        with torch.no_grad():
+            sides.append(torch.tensor([model(*positional, **named)[0].item() for _ in range(100)], dtype=torch.float64))
+    (mean, other), (deviation, spread) = ([side.mean() for side in sides], [side.std() for side in sides])
+    assert deviation > 0 and abs(mean - other) < 5 * ((deviation**2 + spread**2) / 100) ** 0.5
+    assert 0.5 < spread / deviation < 2
+
+
+# By torchvision, with the ops that the CPU may do.
+CNNS = {
+    "resnet18": set(),
+    "mobilenet_v3_small": set(),
+    "densenet121": set(),
+    "shufflenet_v2_x0_5": set(),
+    "alexnet": {"aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool2d_backward"},  # bins that are not of one size
+}
+
+
+@pytest.fixture(params=CNNS)
+def cnn(request):
+    torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed; scripts/test --torch --nightly installs it")
+    torch.manual_seed(0)
+    net = getattr(torchvision.models, request.param)(num_classes=10)
+    for part in net.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    yield net, torch.randn(2, 3, 64, 64), torch.randint(0, 10, (2,))
+    assert set(torch.clutch.fallbacks()) <= CNNS[request.param]
+
+
+def distance(got, wanted):
+    """Of two lists of tensors: the norm of the difference by the norm."""
+    pairs = [(a.detach().cpu().double(), b.detach().double()) for a, b in zip(got, wanted, strict=True)]
+    return (sum((a - b).square().sum() for a, b in pairs) / sum(b.square().sum() for _, b in pairs)).sqrt().item()
+
+
+def test_a_cnn_in_evaluation(cnn):
+    net, x, _ = cnn
+    device = copy.deepcopy(net).eval().to("clutch")
+    with torch.no_grad():
+        assert distance([device(x.to("clutch"))], [net.eval()(x)]) < 2e-5
+
+
+def test_gradients_of_a_cnn(cnn):
+    """f32 beside f64 of the CPU. Corners of relu and pooling make some of an image's gradients others: the CPU's own f32 is 0.02 away in resnet18."""
+    net, x, labels = cnn
+    exact = copy.deepcopy(net).double()
+    device = copy.deepcopy(net).to("clutch")
+    loss = F.cross_entropy(exact(x.double()), labels)
+    got = F.cross_entropy(device(x.to("clutch")), labels.to("clutch"))
+    loss.backward()
+    got.backward()
+    assert abs(got.item() / loss.item() - 1) < 1e-5
+    assert distance([p.grad for p in device.parameters()], [p.grad for p in exact.parameters()]) < 0.03
+
+
+def test_steps_of_a_cnn(cnn):
+    """In f64, in which no corner is met by rounding."""
+    net, x, labels = cnn
+    sides = []
+    for where in ("cpu", "clutch"):
+        model, pixels, wanted = copy.deepcopy(net).double().to(where), x.double().to(where), labels.to(where)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        losses = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(pixels), wanted)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        sides.append((losses, [*model.parameters(), *model.buffers()]))
+    torch.testing.assert_close(sides[1][0], sides[0][0], rtol=1e-9, atol=0)
+    assert distance(sides[1][1], sides[0][1]) < 1e-9
+    assert sides[1][0][-1] < sides[1][0][0]
 
 
 @pytest.mark.parametrize("nested", [True, False])
