@@ -12,6 +12,9 @@
 #include <clutch/ops/cat.hpp>
 #include <clutch/ops/scatter.hpp>
 
+#include <bit>
+#include <vector>
+
 namespace torch_clutch {
 namespace {
 
@@ -125,19 +128,27 @@ at::Tensor& triangle_out(const at::Tensor& self, int64_t diagonal, at::Tensor& o
   return out;
 }
 
+// The bits, as integers of their size.
+at::Tensor as_integers(const at::Tensor& x) {
+  const at::Tensor parts = x.is_complex() ? at::view_as_real(x) : x;
+  constexpr at::ScalarType kOfSize[] = {at::kByte, at::kShort, at::kInt, at::kLong};
+  return parts.view(kOfSize[std::countr_zero(static_cast<unsigned>(parts.element_size()))]);
+}
+// Each element is read where the flipped dimensions count down.
 at::Tensor flip(const at::Tensor& self, c10::IntArrayRef dims) {
   const auto mask = at::dim_list_to_bitset(dims, self.dim());
   at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
   if (self.numel() == 0) return out;
   if (self.dim() == 0 || dims.empty()) return out.copy_(self);
-  at::Tensor source = self;
-  // Along each of these dimensions an index counts down.
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (!mask[static_cast<size_t>(d)]) continue;
-    const at::Tensor down = at::arange(self.size(d) - 1, -1, -1, self.options().dtype(at::kLong));
-    source = at::index_select(source, d, down);
+  const clutch::Tensor source = wrap(as_integers(self)), flipped = wrap(as_integers(out));
+  std::vector<Expr> place;
+  for (int d = 0; d < source.rank(); ++d) {
+    const bool down = d < self.dim() && mask[static_cast<size_t>(d)];
+    place.push_back(down ? clutch::param(source.size(d) - 1) - clutch::position(d) : clutch::position(d));
   }
-  return out.copy_(source);
+  const Expr read = clutch::captured(source).at(place);
+  clutch::map_out(std::span(&flipped, 1), clutch::ExprFunction({}, std::span(&read, 1)), {});
+  return out;
 }
 at::Tensor roll(const at::Tensor& self, c10::IntArrayRef shifts, c10::IntArrayRef dims) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");
@@ -173,7 +184,7 @@ void add_indexing(OpTable& table) {
   table.add<"tril.out", &triangle_out<false>>("map with position()");
   table.add<"triu.out", &triangle_out<true>>("map with position()");
   table.add<"channel_shuffle", &channel_shuffle>("copy_");
-  table.add<"flip", &flip>("index_select");
+  table.add<"flip", &flip>("map of captured");
   table.add<"roll", &roll>("cat");
 }
 

@@ -64,6 +64,9 @@ bool compatible(const at::Tensor& self, const at::Tensor& from) {
   return self.key_set() == from.key_set() || (dense(self) && dense(from));
 }
 
+// Memory notes by itself each stream that uses it.
+void record_stream(at::Tensor&, at::Stream) {}
+
 }  // namespace
 
 void add_views(OpTable& table) {
@@ -77,6 +80,7 @@ void add_views(OpTable& table) {
   table.add<"_has_compatible_shallow_copy_type", &compatible>("a view");
   table.add<"is_set_to", &at::native::is_set_to>("a view");
   table.add<"resize_", &resize_>("empty, copy_");
+  table.add<"record_stream", &record_stream>("memory notes its streams");
   table.add<"set_", &set_nothing>("empty");
   table.add<"set_.source_Tensor", &set_tensor>("a view");
   table.add<"set_.source_Storage", &set_storage>("a view");

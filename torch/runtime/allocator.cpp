@@ -42,7 +42,14 @@ class Allocator final : public c10::DeviceAllocator {
   c10::DataPtr allocate(size_t size) override {
     const c10::DeviceIndex index = current_device();
     if (size == 0) return empty_pointer(index);
-    return translated([&] { return adopt(clutch::empty({static_cast<std::int64_t>(size)}, {.dtype = clutch::DType::u8, .device = device(index)}), index); });
+    return translated([&] {
+      try {
+        return adopt(clutch::empty({static_cast<std::int64_t>(size)}, {.dtype = clutch::DType::u8, .device = device(index)}), index);
+      } catch (const clutch::Error& error) {
+        TORCH_CHECK_WITH(OutOfMemoryError, error.code() != clutch::ErrorCode::invalid_shape, "clutch: ", error.what());
+        throw;
+      }
+    });
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 

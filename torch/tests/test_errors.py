@@ -106,6 +106,11 @@ def test_out_of_memory_is_its_own_exception():
     assert torch.ones(2, device="clutch").sum().item() == 2
 
 
+def test_more_than_a_buffer_has_is_out_of_memory():
+    with pytest.raises(torch.OutOfMemoryError, match="must have at most"):
+        torch.empty(1 << 45, device="clutch")
+
+
 def test_fallbacks_are_counted_with_reasons():
     x = torch.eye(3, device="clutch")
     torch.linalg.cholesky(x)

@@ -249,6 +249,25 @@ def test_copies_from_pinned_memory_do_not_wait(native):
     assert torch.equal(converted.cpu(), numbers)
 
 
+def test_flips_of_every_width(native):
+    for dtype in (torch.bool, torch.uint8, torch.bfloat16, torch.float32, torch.int64, torch.complex64, torch.complex128):
+        x = (torch.randn(3, 4, 5, dtype=torch.float64) * 3).to(dtype)
+        for dims in ((0,), (1, 2), (-1,), (0, 1, 2)):
+            for view in (x, x.transpose(0, 2), x[:, 1:, ::2]):
+                assert torch.equal(view.to("clutch").flip(dims).cpu(), view.flip(dims))
+
+
+def test_a_tensor_may_be_used_on_other_streams(native):
+    x = torch.ones(1 << 16, device="clutch")
+    side = torch.Stream("clutch")
+    with side:
+        y = x * 2
+    x.record_stream(side)
+    del x
+    side.synchronize()
+    assert y.sum().item() == 2 << 16
+
+
 def test_pinned_memory():
     x = torch.ones(3).pin_memory()
     assert x.is_pinned() and not torch.ones(3).is_pinned()
