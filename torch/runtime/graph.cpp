@@ -7,11 +7,15 @@
 #include <ATen/core/GraphImplInterface.h>
 #include <torch/library.h>
 #include <clutch/graph.hpp>
+#include <clutch/kernel.hpp>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace torch_clutch {
 
@@ -131,6 +135,70 @@ void graph_save(std::int64_t number, const std::string& path, const std::vector<
   });
 }
 
+std::vector<clutch::Rebinding> rebindings(at::TensorList captured, at::TensorList bound) {
+  TORCH_CHECK_VALUE(captured.size() == bound.size(), "clutch: as many tensors must be bound as captured ones are named, got ", bound.size(), " and ",
+                    captured.size());
+  std::vector<clutch::Rebinding> made;
+  for (std::size_t i = 0; i < captured.size(); ++i) {
+    own_memory(bound[i]);
+    made.push_back({wrap(captured[i]), wrap(bound[i])});
+  }
+  return made;
+}
+void graph_rebind(std::int64_t number, at::TensorList captured, at::TensorList bound) {
+  translated([&] { graph_of(number).graph.rebind(rebindings(captured, bound)); });
+}
+void graph_replay_with(std::int64_t number, at::TensorList captured, at::TensorList bound) {
+  translated([&] { graph_of(number).graph.replay(rebindings(captured, bound), clutch::current_stream(device(current_device()))); });
+}
+// Numbers first, then tensors.
+void graph_update(std::int64_t number, std::int64_t node, const std::vector<std::string>& names, const std::vector<double>& values, at::TensorList tensors) {
+  TORCH_CHECK_VALUE(names.size() == values.size() + tensors.size(), "clutch: as many names as arguments must be given, got ", names.size(), " and ",
+                    values.size() + tensors.size());
+  for (const at::Tensor& tensor : tensors) own_memory(tensor);
+  translated([&] {
+    std::vector<clutch::Argument> arguments;
+    const std::vector<clutch::Tensor> given = wrap(tensors);
+    for (std::size_t i = 0; i < values.size(); ++i) arguments.push_back(clutch::value(values[i], names[i].c_str()));
+    for (std::size_t i = 0; i < given.size(); ++i) arguments.push_back(clutch::input(given[i], names[values.size() + i].c_str()));
+    graph_of(number).graph.update(static_cast<int>(node), arguments);
+  });
+}
+
+// Graphs that were loaded, by their numbers.
+struct Loaded {
+  std::mutex mutex;
+  std::map<std::int64_t, std::shared_ptr<clutch::Graph>> all;
+  std::int64_t next = 1;
+};
+Loaded& loaded() {
+  static auto* made = new Loaded;
+  return *made;
+}
+std::tuple<std::int64_t, std::vector<std::string>, std::vector<at::Tensor>> graph_load(const std::string& path, const std::string& backend) {
+  auto graph = translated([&] {
+    return std::make_shared<clutch::Graph>(clutch::Graph::load(path, device(current_device()), {.backend = backend.empty() ? next_backend : backend}));
+  });
+  std::vector<std::string> names = graph->tensor_names();
+  std::vector<at::Tensor> tensors;
+  for (const std::string& name : names) tensors.push_back(unwrap(graph->tensor(name)));
+  std::lock_guard lock(loaded().mutex);
+  loaded().all.emplace(loaded().next, std::move(graph));
+  return {loaded().next++, std::move(names), std::move(tensors)};
+}
+void loaded_replay(std::int64_t number) {
+  std::shared_ptr<clutch::Graph> graph;
+  {
+    std::lock_guard lock(loaded().mutex);
+    graph = loaded().all.at(number);
+  }
+  translated([&] { graph->replay(clutch::current_stream(device(current_device()))); });
+}
+void loaded_forget(std::int64_t number) {
+  std::lock_guard lock(loaded().mutex);
+  loaded().all.erase(number);
+}
+
 // Of this thread, the last one innermost.
 thread_local std::vector<std::unique_ptr<clutch::GraphAnnotation>> annotations;
 
@@ -157,6 +225,12 @@ TORCH_LIBRARY_FRAGMENT(clutch, library) {
   library.def("last_graph() -> int", [] { return torch_clutch::last_made; });
   library.def("push_annotation(str name, str values) -> ()", &torch_clutch::push_annotation);
   library.def("pop_annotation() -> ()", &torch_clutch::pop_annotation);
+  library.def("graph_rebind(int number, Tensor[] captured, Tensor[] bound) -> ()", &torch_clutch::graph_rebind);
+  library.def("graph_replay_with(int number, Tensor[] captured, Tensor[] bound) -> ()", &torch_clutch::graph_replay_with);
+  library.def("graph_update(int number, int node, str[] names, float[] values, Tensor[] tensors) -> ()", &torch_clutch::graph_update);
+  library.def("graph_load(str path, str backend) -> (int, str[], Tensor[])", &torch_clutch::graph_load);
+  library.def("loaded_replay(int number) -> ()", &torch_clutch::loaded_replay);
+  library.def("loaded_forget(int number) -> ()", &torch_clutch::loaded_forget);
   library.def("graph_report(int number) -> (int[], str[])", &torch_clutch::graph_report);
   library.def("graph_text(int number) -> str", &torch_clutch::graph_text);
   library.def("graph_save(int number, str path, str[] names, Tensor[] tensors, bool binaries) -> ()", &torch_clutch::graph_save);

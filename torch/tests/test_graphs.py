@@ -228,3 +228,45 @@ def test_annotations_name_nodes_of_forward_and_backward(native):
     assert ("forward",) in names and ("forward", "scale") in names and ("backward",) in names and names[-1] == ()
     assert set(names) == {("forward",), ("forward", "scale"), ("backward",), ()}
     assert next(n for n in graph.nodes() if len(n["annotations"]) == 2)["annotations"][1] == {"name": "scale", "factor": 2}
+
+
+def test_graphs_take_other_tensors_and_numbers_and_come_back_from_files(native, tmp_path):
+    x, w = torch.arange(4.0).to("clutch"), torch.ones(4, device="clutch")
+    x * w, torch.add(x, w, alpha=3.0)
+    graph = torch.clutch.Graph(backend="host")
+    stream = torch.Stream("clutch")
+    torch.accelerator.synchronize()
+    with stream:
+        with graph:
+            y = x * w
+            z = torch.addcmul(x, x, w, value=3.0)
+    other = torch.full((4,), 2.0, device="clutch")
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert y.tolist() == [0, 1, 2, 3]
+    graph.replay([(w, other)])
+    torch.accelerator.synchronize()
+    assert y.tolist() == [0, 2, 4, 6] and z.tolist() == [0, 7, 14, 21]
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert y.tolist() == [0, 1, 2, 3]
+    graph.save(tmp_path / "graph.safetensors", {"x": x, "y": y})
+    graph.rebind([(w, other)])
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert y.tolist() == [0, 2, 4, 6]
+    node = next(i for i, n in enumerate(graph.nodes()) if any(a.get("value") == "3" for a in n["arguments"]))
+    name = next(a["name"] for a in graph.nodes()[node]["arguments"] if a.get("value") == "3")
+    graph.update(node, **{name: 5})
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert z.tolist() == [0, 11, 22, 33]
+    with pytest.raises(ValueError):
+        graph.rebind([(torch.ones(4, device="clutch"), other)])
+    loaded = torch.clutch.load_graph(tmp_path / "graph.safetensors")
+    loaded.tensors["x"].copy_(torch.arange(4.0) + 1)
+    loaded.replay()
+    torch.accelerator.synchronize()
+    assert loaded.tensors["y"].tolist() == [1, 2, 3, 4]
+    with pytest.raises(RuntimeError):
+        torch.clutch.load_graph(tmp_path / "none")

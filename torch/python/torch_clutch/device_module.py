@@ -10,7 +10,7 @@ from . import memory
 from ._index import index_of as _index
 from .control import max_iterations, switch  # noqa: F401
 from .exported import save_exported  # noqa: F401
-from .graphs import Graph, graph_backend, make_graphed_callables, mark_kernels  # noqa: F401
+from .graphs import Graph, graph_backend, load_graph, make_graphed_callables, mark_kernels  # noqa: F401
 from .memory import MemPool, get_per_process_memory_fraction, memory_snapshot, set_per_process_memory_fraction, use_mem_pool  # noqa: F401
 from .selective_scan import selective_scan, use_selective_scan  # noqa: F401
 from .warm_up import warm_up  # noqa: F401

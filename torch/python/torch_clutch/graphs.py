@@ -2,6 +2,7 @@
 """torch.clutch.Graph, and make_graphed_callables() for the device `clutch`: functions and modules whose forward and backward are replayed graphs."""
 import contextlib
 import json
+import weakref
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -65,12 +66,50 @@ class Graph(torch.accelerator.Graph):
             node["annotations"] = [{"name": label["name"], **json.loads(label["values"].get("values", "{}"))} for label in node.pop("labels", [])]
         return nodes
 
+    def replay(self, pairs=()):
+        """`pairs`: (captured tensor, other one), for this replay alone; see rebind(). Nothing is built."""
+        if pairs:
+            _C.graph_replay_with(self._number, *map(list, zip(*pairs)))
+        else:
+            super().replay()
+
+    def rebind(self, pairs):
+        """Puts other tensors in the place of captured ones from now on: inputs, outputs, weights. `pairs`: (captured tensor, other one), contiguous, of one dtype
+        and shape. They refer to what was captured, however often it is called.
+        """
+        _C.graph_rebind(self._number, *map(list, zip(*pairs)))
+
+    def update(self, node, **arguments):
+        """Changes arguments of a recorded call, found by their names (nodes() has both): numbers, or tensors of the recorded dtype, sizes and strides."""
+        numbers = {k: float(v) for k, v in arguments.items() if not isinstance(v, torch.Tensor)}
+        tensors = {k: v for k, v in arguments.items() if isinstance(v, torch.Tensor)}
+        _C.graph_update(self._number, node, [*numbers, *tensors], list(numbers.values()), list(tensors.values()))
+
     def save(self, path, tensors=None, *, binaries=False):
         """Writes the graph with what its memory holds now, for programs without Python: clutch::Graph::load(). `tensors`: dict of captured tensors by the names that
         they will have there; they must be contiguous. `binaries`: the device's binaries, too.
         """
         tensors = tensors or {}
         _C.graph_save(self._number, str(path), list(tensors), list(tensors.values()), binaries)
+
+
+class LoadedGraph:
+    """A saved graph with memory of its own. `tensors`: those that save() named; copy inputs into them, call replay(), read outputs from them. The file carries
+    kernels: load none whose origin you do not trust. `backend`: as Graph's.
+    """
+
+    def __init__(self, path, *, backend=""):
+        self._number, names, tensors = _C.graph_load(str(path), backend)
+        self.tensors = dict(zip(names, tensors))
+        weakref.finalize(self, _C.loaded_forget, self._number)
+
+    def replay(self):
+        _C.loaded_replay(self._number)
+
+
+def load_graph(path, *, backend=""):
+    """What Graph.save() wrote, as a LoadedGraph."""
+    return LoadedGraph(path, backend=backend)
 
 
 class _Recorded:
