@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.nn.attention.flex_attention on clutch: the higher-order operator's forward and backward for the device.
 
-Mods come as graphs, those of dynamo (operator.add) or of ATen (aten.add.Tensor); each is written as text, which the extension interprets while
-clutch traces it. What has no word there falls to PyTorch's dense formula, with all scores in memory.
+Mods come as graphs; each is written as text (flex_program.py), which the extension interprets while clutch traces it. What has no word there falls to PyTorch's dense formula, with all scores in memory.
 """
 import importlib
 import importlib.abc
@@ -11,177 +10,54 @@ import math
 import sys
 import threading
 import warnings
+import weakref
 
 import torch
+
+from . import flex_program
 
 _MODULE = "torch.nn.attention.flex_attention"
 _LN2 = math.log(2)  # the operator's lse and largest score are base 2
 _WHOLE_BLOCK = 1 << 30  # block size of a mask that nobody gave
 
-# Names of Python's and dynamo's operators that ATen has others for.
-_SAME = {
-    "truediv": "div",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and_": "bitwise_and",
-    "and": "bitwise_and",
-    "or_": "bitwise_or",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "invert": "bitwise_not",
-    "not_": "logical_not",
-    "inv": "bitwise_not",
-    "true_divide": "div",
-    "multiply": "mul",
-    "subtract": "sub",
-    "negative": "neg",
-    "absolute": "abs",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "not_equal": "ne",
-    "min": "minimum",
-    "max": "maximum",
-    "getitem": "index",
-    "mod_index": "index",
-    "float": "to_float",
-    "int": "to_int",
-    "long": "to_int",
-    "bool": "to_bool",
-}
-# Python's operators with the number first.
-_SWAPPED = {"radd": "add", "rmul": "mul", "rtruediv": "div", "rfloordiv": "floor_divide", "rmod": "remainder", "rpow": "pow", "rand": "bitwise_and", "ror": "bitwise_or"}
-_PASSED = {"view", "unsqueeze", "squeeze", "expand", "clone", "alias", "detach", "contiguous", "lift_fresh_copy", "reshape"}
-_CONSTANTS = {"new_ones", "ones", "full", "new_full", "scalar_tensor"}
+_programs = weakref.WeakKeyDictionary()  # of each mod: its program, or why it has none, by what it depends on
 
 
-class _Unknown(Exception):
-    """A mod has what clutch's flex has no word for."""
+def _tensors(buffers):
+    return [b for b in buffers if isinstance(b, torch.Tensor)]
 
 
-def _name(node):
-    if isinstance(node.target, str):
-        name = node.target
-    elif hasattr(node.target, "_schema"):
-        name = node.target._schema.name.split("::")[-1]
-    else:
-        name = node.target.__name__
-    name = name.strip("_") if name.startswith("__") else name
-    return _SAME.get(name, name)
+def _program(module, bounds, buffers, is_score, backward):
+    """A mod's text and the tensors that it reads: those that it captured, then those that are part of it. Errors: Unknown."""
+    known = _programs.setdefault(module, {})
+    key = (bounds, tuple((b.shape, b.dtype) if isinstance(b, torch.Tensor) else b for b in buffers), is_score, backward)
+    if key not in known:
+        try:
+            text, added = flex_program.program(module, bounds, buffers, is_score)
+            added = [t.to("clutch") for t in added]
+            refusal = torch.ops.clutch.flex_refusal(text, _tensors(buffers) + added, is_score, backward) if text else ""
+            known[key] = f"a mod ({refusal})" if refusal else (text, added)
+        except flex_program.Unknown as why:
+            known[key] = str(why)
+    if isinstance(known[key], str):
+        raise flex_program.Unknown(known[key])
+    text, added = known[key]
+    return text, _tensors(buffers) + added
 
 
-def _conversion(args, kwargs):
-    """to(dtype) and its like by the kind of the dtype."""
-    dtype = next((a for a in (*args, *kwargs.values()) if isinstance(a, torch.dtype)), None)
-    if dtype is None:
-        raise _Unknown("a conversion without dtype")
-    if dtype == torch.bool:
-        return "to_bool"
-    return "to_float" if dtype.is_floating_point else "to_int"
-
-
-class _Writer:
-    def __init__(self, inputs, buffers):
-        self.inputs, self.buffers = inputs, buffers
-        self.names = {}
-        self.lines = []
-        self.count = inputs
-        self.known = set(torch.ops.clutch.flex_operations())
-
-    def argument(self, value):
-        if isinstance(value, torch.fx.Node):
-            return self.names[value]
-        if isinstance(value, bool):
-            return f"i{int(value)}"
-        if isinstance(value, int):
-            return f"i{value}"
-        if isinstance(value, float):
-            return f"f{value!r}"
-        raise _Unknown(f"an argument {type(value).__name__}")
-
-    def line(self, op, arguments):
-        if op not in self.known:
-            raise _Unknown(f"the op {op}")
-        self.lines.append(" ".join([op, *arguments]))
-        self.count += 1
-        return f"v{self.count - 1}"
-
-    def write(self, graph_module):
-        if not hasattr(graph_module, "graph"):
-            raise _Unknown("a mod that was not traced")
-        taken = 0
-        for node in graph_module.graph.nodes:
-            if node.op == "placeholder":
-                self.names[node] = f"v{taken}" if taken < self.inputs else f"b{taken - self.inputs}"
-                taken += 1
-            elif node.op == "get_attr":
-                raise _Unknown("a tensor that is part of the mod")
-            elif node.op == "output":
-                value = node.args[0][0] if isinstance(node.args[0], (tuple, list)) else node.args[0]
-                return self.names[value]
-            else:
-                self.names[node] = self.node(node)
-        raise _Unknown("a mod without result")
-
-    def node(self, node):
-        name = _name(node)
-        args = list(node.args)
-        if name in _SWAPPED:
-            name, args = _SWAPPED[name], args[::-1]
-        if name in _PASSED:
-            return self.argument(args[0])
-        if name in _CONSTANTS:
-            value = args[-1] if name in ("full", "new_full", "scalar_tensor") else 1
-            if value is True or (value == 1 and node.kwargs.get("dtype") == torch.bool):
-                return self.line("true", [])
-            return self.argument(value)
-        if name in ("to", "_to_copy", "type_as", "convert_element_type"):
-            return self.line(_conversion(args[1:], node.kwargs), [self.argument(args[0])])
-        if name == "index":
-            at = args[1] if isinstance(args[1], (tuple, list)) else [args[1]]
-            args = [args[0], *at]
-        if name in ("add", "sub") and node.kwargs.get("alpha", 1) != 1:
-            raise _Unknown("a factor of a sum")
-        if name == "clamp":
-            low = node.kwargs.get("min", args[1] if len(args) > 1 else None)
-            high = node.kwargs.get("max", args[2] if len(args) > 2 else None)
-            if low is None:
-                return self.line("minimum", [self.argument(args[0]), self.argument(high)])
-            if high is None:
-                return self.line("maximum", [self.argument(args[0]), self.argument(low)])
-            args = [args[0], low, high]
-        return self.line(name, [self.argument(a) for a in args])
-
-
-def _program(graph_module, inputs, buffers):
-    """The text of a mod; empty for a score mod that changes nothing, and for a mask that holds everywhere."""
-    writer = _Writer(inputs, buffers)
-    result = writer.write(graph_module)
-    if inputs == 5 and result == "v0":
-        return ""
-    if writer.lines and writer.lines[int(result[1:]) - inputs if result[0] == "v" else -1] == "true":
-        return ""
-    last = f"v{writer.count - 1}"
-    if result != last or not writer.lines:
-        writer.line("add", [result, "i0"])
-    return "\n".join(writer.lines)
-
-
-def _call(q, k, score_mod, block_mask, score_buffers, mask_buffers):
+def _call(q, k, score_mod, block_mask, score_buffers, mask_buffers, backward=False):
     """What flex and flex_backward of the extension take of the mods and the mask."""
-    if not all(isinstance(b, torch.Tensor) for b in (*score_buffers, *mask_buffers)):
-        raise _Unknown("numbers that a mod captured")
     q_len, kv_len, counts, indices, full_counts, full_indices = block_mask[:6]
     q_block, kv_block = block_mask[10:12]
-    mask = _program(block_mask[-1], 4, mask_buffers)
+    bounds = (q.size(0), q.size(1), q.size(2), k.size(2))
+    mask, mask_reads = _program(block_mask[-1], bounds, mask_buffers, False, backward)
     blocks = []
     if q_block < _WHOLE_BLOCK:
         blocks = [counts, indices] if full_counts is None else [counts, indices, full_counts, full_indices]
     blocks = [b.contiguous() for b in blocks]
-    score = _program(score_mod, 5, score_buffers)
+    score, score_reads = _program(score_mod, bounds, score_buffers, True, backward)
     sizes = [min(q_len, q.size(2)), min(kv_len, k.size(2)), q_block, kv_block]
-    return (score, list(score_buffers), mask, list(mask_buffers), blocks, sizes)
+    return (score, score_reads, mask, mask_reads, blocks, sizes)
 
 
 def _dense(why, implementation, *args):
@@ -198,7 +74,7 @@ def register():
     def forward(query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers=(), mask_mod_other_buffers=()):
         try:
             call = _call(query, key, score_mod, block_mask, score_mod_other_buffers, mask_mod_other_buffers)
-        except _Unknown as why:
+        except flex_program.Unknown as why:
             return _dense(why, hop.sdpa_dense, query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
         out, lse, largest = torch.ops.clutch.flex(query, key, value, *call, scale)
         return out, lse / _LN2, largest / _LN2
@@ -207,15 +83,16 @@ def register():
     def backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale, kernel_options,
                  score_mod_other_buffers, mask_mod_other_buffers):
         try:
-            call = _call(query, key, fw_graph, block_mask, score_mod_other_buffers, mask_mod_other_buffers)
-        except _Unknown as why:
+            call = _call(query, key, fw_graph, block_mask, score_mod_other_buffers, mask_mod_other_buffers, backward=True)
+        except flex_program.Unknown as why:
             return _dense(why, hop.sdpa_dense_backward, query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale,
                           kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
         if grad_out is None:
             grad_out = torch.zeros_like(out)
         grad_lse = None if grad_logsumexp is None else grad_logsumexp.contiguous() / _LN2
         of_q, of_k, of_v, captured = torch.ops.clutch.flex_backward(grad_out, grad_lse, query, key, value, out, logsumexp * _LN2, *call, scale)
-        return of_q, of_k, of_v, tuple(captured)
+        captured = iter(captured)
+        return of_q, of_k, of_v, tuple(next(captured) if isinstance(b, torch.Tensor) else None for b in score_mod_other_buffers)
 
     @hop.flex_attention.py_impl(DispatchKey.AutocastPrivateUse1)
     def autocast(query, key, value, *rest):
