@@ -101,9 +101,11 @@ def _is_linear(graph, gradients):
         if node.op in ("placeholder", "output") or not any(a in moved for a in node.all_input_nodes):
             continue
         name = _name(node.target)
-        allowed = {"mul": len(where) == 1, "div": where == [0], "where": 0 not in where, "masked_fill": where == [0] and node.args[2] == 0}
-        if not (name in _PASSED or name in ("neg", "to", "float", "type_as", "view", "reshape") and where == [0] or allowed.get(name, False)
-                or name in ("add", "sub") and len(where) == 2):  # fmt: skip
+        if name in ("mul", "neg", "to", "float", "type_as", "view", "reshape", "div") or name in _PASSED:
+            linear = where == [0] or name == "mul" and len(where) == 1
+        else:
+            linear = name in ("add", "sub") and len(where) == 2 or name == "where" and where and 0 not in where
+        if not linear:
             return False
         moved.add(node)
     return True
@@ -479,8 +481,8 @@ class _Writer:
         if handler is not None:
             try:
                 return handler(*args, **kwargs)
-            except TypeError as error:
-                raise Unknown(f"the op {name} with these arguments ({error})") from None
+            except (TypeError, AttributeError, IndexError, KeyError, ValueError) as error:
+                raise Unknown(f"the op {name} with these arguments ({error})") from error
         if kwargs:
             raise Unknown(f"the op {name} with {next(iter(kwargs))}")
         if name in _PASSED:
