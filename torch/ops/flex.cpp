@@ -148,6 +148,7 @@ const std::unordered_map<std::string, Operation>& operations() {
       {"to_i8", [](A x) { return clutch::cast(x.at(0), clutch::DType::i8); }},
       {"to_u8", [](A x) { return clutch::cast(x.at(0), clutch::DType::u8); }},
       {"to_i16", [](A x) { return clutch::cast(x.at(0), clutch::DType::i16); }},
+      {"copy", [](A x) { return x.at(0); }},
       {"detach", [](A x) { return clutch::is_floating(x.at(0).dtype()) ? clutch::opencl(x[0].dtype(), {.value = "x0", .derivatives = {""}}, {x[0]}) : x[0]; }},
       {"with_derivatives", &with_derivatives},
   };

@@ -90,6 +90,29 @@ def test_an_unknown_op_takes_the_dense_formula_and_says_so():
     torch.testing.assert_close(out.cpu(), torch.softmax(scores + torch.lgamma(scores.abs() + 1.0), -1) @ v.cpu(), rtol=0, atol=1e-5)
 
 
+def test_more_captured_tensors_than_a_kernel_takes_go_the_dense_way():
+    q, k, v = (torch.randn(1, 2, 16, 16, device="clutch", requires_grad=True) for _ in range(3))
+    tables = [torch.randn(16, 16, device="clutch", requires_grad=True) for _ in range(12)]
+
+    def mod(s, b, h, i, j):
+        for table in tables:
+            s = s + torch.tanh(s + table[i, j])
+        return s
+
+    with pytest.warns(UserWarning, match="a mod that captures that many tensors is not known there"):
+        out = flex.flex_attention(q, k, v, score_mod=mod)
+        out.sum().backward()
+    host, tables_host = [t.detach().cpu().requires_grad_() for t in (q, k, v)], [t.detach().cpu().requires_grad_() for t in tables]
+    scores = host[0] @ host[1].mT / 4
+    for table in tables_host:
+        scores = scores + torch.tanh(scores + table)
+    wanted = torch.softmax(scores, -1) @ host[2]
+    wanted.sum().backward()
+    torch.testing.assert_close(out.detach().cpu(), wanted.detach(), rtol=0, atol=1e-5)
+    for a, b in zip((q, k, v, *tables), (*host, *tables_host)):
+        torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=2e-5)
+
+
 def test_eager_calls_do_not_warn_of_dense_scores(run_python):
     """PyTorch's warning would be wrong on clutch; on the CPU it stays."""
     program = """

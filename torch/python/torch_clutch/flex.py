@@ -18,6 +18,7 @@ from . import flex_program
 
 _MODULE = "torch.nn.attention.flex_attention"
 _LN2 = math.log(2)  # the operator's lse and largest score are base 2
+_TOO_MANY = "a kernel must have at most"  # what clutch says where captured tensors take more arguments than there are
 _WHOLE_BLOCK = 1 << 30  # block size of a mask that nobody gave
 
 _programs = weakref.WeakKeyDictionary()  # of each mod: its program, or why it has none, by what it depends on
@@ -61,6 +62,10 @@ def _call(q, k, score_mod, block_mask, score_buffers, mask_buffers, backward=Fal
 
 
 def _dense(why, implementation, *args):
+    if isinstance(why, ValueError):
+        if _TOO_MANY not in str(why):
+            raise why
+        why = "a mod that captures that many tensors"
     warnings.warn(f"flex_attention on clutch: {why} is not known there; all scores are kept in memory", stacklevel=3)
     return implementation(*args)
 
@@ -74,23 +79,24 @@ def register():
     def forward(query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers=(), mask_mod_other_buffers=()):
         try:
             call = _call(query, key, score_mod, block_mask, score_mod_other_buffers, mask_mod_other_buffers)
-        except flex_program.Unknown as why:
+            out, lse, largest = torch.ops.clutch.flex(query, key, value, *call, scale)
+        except (flex_program.Unknown, ValueError) as why:
             return _dense(why, hop.sdpa_dense, query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
-        out, lse, largest = torch.ops.clutch.flex(query, key, value, *call, scale)
         return out, lse / _LN2, largest / _LN2
 
     @hop.flex_attention_backward.py_impl(DispatchKey.PrivateUse1)
     def backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale, kernel_options,
                  score_mod_other_buffers, mask_mod_other_buffers):
-        try:
-            call = _call(query, key, fw_graph, block_mask, score_mod_other_buffers, mask_mod_other_buffers, backward=True)
-        except flex_program.Unknown as why:
-            return _dense(why, hop.sdpa_dense_backward, query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale,
-                          kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
         if grad_out is None:
             grad_out = torch.zeros_like(out)
         grad_lse = None if grad_logsumexp is None else grad_logsumexp.contiguous() / _LN2
-        of_q, of_k, of_v, captured = torch.ops.clutch.flex_backward(grad_out, grad_lse, query, key, value, out, logsumexp * _LN2, *call, scale)
+        try:
+            call = _call(query, key, fw_graph, block_mask, score_mod_other_buffers, mask_mod_other_buffers, backward=True)
+            made = torch.ops.clutch.flex_backward(grad_out, grad_lse, query, key, value, out, logsumexp * _LN2, *call, scale)
+        except (flex_program.Unknown, ValueError) as why:
+            return _dense(why, hop.sdpa_dense_backward, query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale,
+                          kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
+        of_q, of_k, of_v, captured = made
         captured = iter(captured)
         return of_q, of_k, of_v, tuple(next(captured) if isinstance(b, torch.Tensor) else None for b in score_mod_other_buffers)
 
