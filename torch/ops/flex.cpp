@@ -238,14 +238,31 @@ FlexOptions options_of(const at::Tensor& q, const at::Tensor& k, const Mod& scor
   return options;
 }
 
+// An empty tensor whose dimensions lie in memory in the order of those of `like`, the last one innermost: what PyTorch's operator says of its results, so that
+// what is a view when compiled is one here.
+at::Tensor in_order_of(const at::Tensor& like, c10::IntArrayRef sizes) {
+  std::vector<std::int64_t> order{3, 2, 1, 0}, strides(4);
+  std::stable_sort(order.begin() + 1, order.end(), [&](std::int64_t a, std::int64_t b) { return like.stride(a) < like.stride(b); });
+  std::int64_t stride = 1;
+  for (const std::int64_t d : order) {
+    strides[d] = stride;
+    stride *= std::max<std::int64_t>(sizes[d], 1);
+  }
+  return at::empty_strided(sizes, strides, like.options());
+}
+
 std::tuple<at::Tensor, at::Tensor, at::Tensor> flex(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& score,
                                                     at::TensorList score_buffers, const std::string& mask, at::TensorList mask_buffers, at::TensorList blocks,
                                                     at::IntArrayRef sizes, double scale) {
   const CurrentDevice current(q.device().index());
   return translated([&] {
     const Mod s{score, wrap(score_buffers)}, m{mask, wrap(mask_buffers)};
-    const clutch::attention::FlexResult result = clutch::attention::flex(wrap(q), wrap(k), wrap(v), options_of(q, k, s, m, blocks, sizes, scale));
-    return std::tuple(unwrap(result.out), unwrap(result.lse), unwrap(result.max_scores));
+    const at::Tensor out = in_order_of(q, {q.size(0), q.size(1), q.size(2), v.size(3)});
+    const auto sums = q.options().dtype(q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    const at::Tensor lse = at::empty({q.size(0), q.size(1), q.size(2)}, sums), largest = at::empty_like(lse);
+    clutch::attention::flex_out({.out = wrap(out), .lse = wrap(lse), .max_scores = wrap(largest)}, wrap(q), wrap(k), wrap(v),
+                                options_of(q, k, s, m, blocks, sizes, scale));
+    return std::tuple(out, lse, largest);
   });
 }
 
@@ -271,12 +288,18 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, c10::List<std::optional<at::Tenso
           }
       }
     const clutch::attention::FlexBackwardOptions backward{.grad_lse = wrap(grad_lse), .captured_gradients = !order.empty()};
-    const clutch::attention::FlexGradients grads =
-        clutch::attention::flex_backward(wrap(grad), wrap(q), wrap(k), wrap(v), {.out = wrap(out), .lse = wrap(lse)}, options, backward);
+    const at::Tensor of_q = in_order_of(q, q.sizes()), of_k = in_order_of(k, k.sizes()), of_v = in_order_of(v, v.sizes());
+    clutch::attention::FlexGradients grads{.q = wrap(of_q), .k = wrap(of_k), .v = wrap(of_v)};
     c10::List<std::optional<at::Tensor>> captured;
     for (std::size_t b = 0; b < s.buffers.size(); ++b) captured.push_back(std::nullopt);
-    for (std::size_t i = 0; i < order.size(); ++i) captured[order[i]] = unwrap(grads.captured.at(i)).view(score_buffers[order[i]].sizes());
-    return std::tuple(unwrap(grads.q), unwrap(grads.k), unwrap(grads.v), captured);
+    for (const std::size_t b : order) {
+      const at::Tensor made = at::empty(score_buffers[b].sizes(), score_buffers[b].options());
+      grads.captured.push_back(made.numel() == 1 ? wrap(made).reshape({1}) : wrap(made));
+      captured[b] = made;
+    }
+    clutch::attention::flex_backward_out(grads, wrap(grad), wrap(q), wrap(k), wrap(v), {.out = wrap(out), .lse = wrap(lse), .max_scores = {}}, options,
+                                         backward);
+    return std::tuple(of_q, of_k, of_v, captured);
   });
 }
 
