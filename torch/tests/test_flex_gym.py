@@ -352,7 +352,8 @@ def check(score, score_reads, mask, mask_reads, compiled=None):
         warnings.filterwarnings("error", message=".*all scores are kept in memory.*")
         block_mask = None
         if mask is not None:
-            block_mask = flex.create_block_mask(mask(*(t.to("clutch") for t in mask_reads)), BATCH, HEADS, LENGTH, LENGTH, device="clutch", BLOCK_SIZE=16)
+            on_device = mask(*(t.to("clutch") for t in mask_reads))
+            block_mask = flex.create_block_mask(on_device, BATCH, HEADS, LENGTH, LENGTH, device="clutch", BLOCK_SIZE=16)
         out, lse = attention(*device, score_mod=score(*reads) if score else None, block_mask=block_mask, return_lse=True)
         (out * grad.float().to("clutch")).sum().add(lse.clamp(min=-1e3).sum()).backward()
     scores = host[0] @ host[1].mT / math.sqrt(SIZE)
@@ -383,7 +384,8 @@ def test_score_mods(name):
     check(score, captured, None if name == "causal by infinity" else lambda: causal, [])
 
 
-@pytest.mark.parametrize("score, mask", [("latent by dot", "flamingo"), ("approximate softcap", "morton neighbours"), ("buckets", "documents"), ("pieces", "sink")])
+@pytest.mark.parametrize(
+    "score, mask", [("latent by dot", "flamingo"), ("approximate softcap", "morton neighbours"), ("buckets", "documents"), ("pieces", "sink")])
 def test_as_aten(score, mask):
     """The same by graphs of ATen, whose constants are tensors of the graph."""
     (score, *score_reads), (mask, *mask_reads) = SCORES[score], MASKS[mask]

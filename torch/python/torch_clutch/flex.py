@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.nn.attention.flex_attention on clutch: the higher-order operator's forward and backward for the device.
 
-Mods come as graphs; each is written as text (flex_program.py), which the extension interprets while clutch traces it. What has no word there falls to PyTorch's dense formula, with all scores in memory.
+Mods come as graphs; each is written as text (flex_program.py), which the extension interprets while clutch traces it. What has no word there falls to
+PyTorch's dense formula, with all scores in memory.
 """
 import importlib
 import importlib.abc

@@ -22,15 +22,18 @@ _SAME = {
     "convert_element_type": "to", "_to_copy": "to", "vdot": "dot", "inner": "dot", "linalg_vecdot": "dot",
 }  # fmt: skip
 # Python's operators with the number first.
-_SWAPPED = {"radd": "add", "rmul": "mul", "rsub": "sub", "rtruediv": "div", "rfloordiv": "floor_divide", "rmod": "remainder", "rpow": "pow", "rand": "bitwise_and",
+_SWAPPED = {"radd": "add", "rmul": "mul", "rsub": "sub", "rtruediv": "div", "rfloordiv": "floor_divide", "rmod": "remainder",
+"rpow": "pow", "rand": "bitwise_and",
             "ror": "bitwise_or", "rxor": "bitwise_xor", "rlshift": "bitwise_left_shift", "rrshift": "bitwise_right_shift"}  # fmt: skip
 _PASSED = {"clone", "alias", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive"}
 _CONVERSIONS = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "int": torch.int32, "long": torch.int64,
                 "short": torch.int16, "bool": torch.bool}  # fmt: skip
 _WORDS_OF_DTYPES = {torch.bool: "to_bool", torch.float16: "to_f16", torch.bfloat16: "to_bf16", torch.float32: "to_float", torch.float64: "to_float",
                     torch.int8: "to_i8", torch.uint8: "to_u8", torch.int16: "to_i16", torch.int32: "to_int", torch.int64: "to_int"}  # fmt: skip
-_TRUTHS = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "to_bool", "true", "false"}
-_REALS = {"div", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf",
+_TRUTHS = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite",
+           "to_bool", "true", "false"}
+_REALS = {"div", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "atan", "sinh", "cosh",
+           "tanh", "sigmoid", "erf",
           "silu", "softplus", "gelu", "gelu_tanh", "leaky_relu", "reciprocal", "to_float", "to_f16", "to_bf16", "with_derivatives"}  # fmt: skip
 _WHOLE = {"to_int", "to_i8", "to_u8", "to_i16"}
 # Those whose second argument is part of the kernel if it is a number: what divides by it, or shifts by it, is faster.
@@ -315,7 +318,10 @@ class _Writer:
                 if isinstance(part, tuple):
                     where, begin, step = part
                     i = rest[where]
-                    result.append(begin + step * i if isinstance(i, int) else self.each("add", self.each("mul", i, step), begin) if (begin, step) != (0, 1) else i)
+                    if isinstance(i, int):
+                        result.append(begin + step * i)
+                    else:
+                        result.append(i if (begin, step) == (0, 1) else self.each("add", self.each("mul", i, step), begin))
                 elif isinstance(part, Array):
                     result.append(part.at([0 if n == 1 else i for i, n in zip(own[len(own) - len(part.sizes):], part.sizes)]))
                 else:
