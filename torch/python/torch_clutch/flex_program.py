@@ -23,8 +23,7 @@ _SAME = {
 }  # fmt: skip
 # Python's operators with the number first.
 _SWAPPED = {"radd": "add", "rmul": "mul", "rsub": "sub", "rtruediv": "div", "rfloordiv": "floor_divide", "rmod": "remainder",
-"rpow": "pow", "rand": "bitwise_and",
-            "ror": "bitwise_or", "rxor": "bitwise_xor", "rlshift": "bitwise_left_shift", "rrshift": "bitwise_right_shift"}  # fmt: skip
+            "rpow": "pow", "rand": "bitwise_and", "ror": "bitwise_or", "rxor": "bitwise_xor", "rlshift": "bitwise_left_shift", "rrshift": "bitwise_right_shift"}  # fmt: skip
 _PASSED = {"clone", "alias", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive"}
 _CONVERSIONS = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "int": torch.int32, "long": torch.int64,
                 "short": torch.int16, "bool": torch.bool}  # fmt: skip
@@ -33,8 +32,7 @@ _WORDS_OF_DTYPES = {torch.bool: "to_bool", torch.float16: "to_f16", torch.bfloat
 _TRUTHS = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite",
            "to_bool", "true", "false"}
 _REALS = {"div", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "atan", "sinh", "cosh",
-           "tanh", "sigmoid", "erf",
-          "silu", "softplus", "gelu", "gelu_tanh", "leaky_relu", "reciprocal", "to_float", "to_f16", "to_bf16", "with_derivatives"}  # fmt: skip
+          "tanh", "sigmoid", "erf", "silu", "softplus", "gelu", "gelu_tanh", "leaky_relu", "reciprocal", "to_float", "to_f16", "to_bf16", "with_derivatives"}  # fmt: skip
 _WHOLE = {"to_int", "to_i8", "to_u8", "to_i16"}
 # Those whose second argument is part of the kernel if it is a number: what divides by it, or shifts by it, is faster.
 _LITERAL_SECOND = {"floor_divide", "remainder", "fmod", "trunc_divide", "bitwise_left_shift", "bitwise_right_shift", "bitwise_and", "bitwise_or", "bitwise_xor"}
