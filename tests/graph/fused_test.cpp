@@ -316,4 +316,28 @@ TEST(Fused, OpsThatSayNothingStayInTheirPlace) {
   }
 }
 
+// Tables of a launch that is in no group name other temporaries in the fused program than node by node, so each has its own.
+TEST(Fused, TablesOfBothProgramsKeepTheirWordsWhileAutoChooses) {
+  CLUTCH_EACH_DEVICE(device) {
+    Stream stream(device);
+    StreamGuard guard(stream);
+    auto eager = [](const Tensor& x) {
+      Tensor a = add(mul(add(x, 1), 3), x), b = mul(add(mul(x, x), 2), 0.5), c = sub(mul(b, 3), a);
+      return cat({cumsum(a, 0), cumsum(b, 0), cumsum(c, 0)}, 0);
+    };
+    Tensor x = random({300}, device), y = empty({900}, {.device = device}, stream);
+    Graph graph({.backend = "auto"});
+    {
+      GraphCapture capture(graph, stream);
+      copy_(y, eager(x));
+    }
+    for (int i = 0; i < 40; ++i) {
+      const Tensor given = i % 3 == 0 ? x : random({300}, device, DType::f32, static_cast<std::uint64_t>(i) + 2);
+      const Tensor out = i % 2 == 0 ? y : empty({900}, {.device = device}, stream);
+      graph.replay({{x, given}, {y, out}}, stream);
+      EXPECT_EQ(bytes_of({out}, stream), bytes_of({eager(given)}, stream)) << i << " " << graph.report().why;
+    }
+  }
+}
+
 }}  // namespace clutch::testing
