@@ -123,7 +123,7 @@ def bounds(dtype, gradient=False):
     return {"rtol": rtol * (5 if gradient else 1), "atol": atol * (5 if gradient else 1)}
 
 
-# Results that are random or not defined: their shapes, dtypes and devices are compared, and that random ones are finite and in their range.
+# Results that are random or not defined: their shapes, dtypes and devices are compared, and the distributions of random ones.
 UNDEFINED = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted"}
 RANDOM = {"bernoulli", "multinomial", "normal", "rand_like", "randn_like", "randint_like", "randint", "randn", "uniform", "cauchy", "exponential", "geometric",
           "log_normal", "randperm", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout",
@@ -142,16 +142,65 @@ def same_kind(got, wanted):
             same_kind(a, b)
 
 
-def same_distribution(got, wanted):
+# They draw a matrix, but what they give is the input's, up to signs.
+OF_A_DRAWN_MATRIX = {"pca_lowrank", "svd_lowrank"}
+WITHOUT_MOMENTS = {"cauchy"}
+INDEPENDENT = {"bernoulli", "normal", "rand_like", "randn_like", "randint_like", "randint", "randn", "uniform", "cauchy", "exponential", "geometric", "log_normal",
+               "nn.functional.dropout", "nn.functional.rrelu", "nn.Dropout", "nn.RReLU"}
+LEAST_NUMBERS, LEAST_DRAWS = 10_000, 200
+
+
+def floats_of(result):
     import torch
 
-    for a, b in zip(*([t for t in (x if isinstance(x, (list, tuple)) else [x]) if isinstance(t, torch.Tensor)] for x in (got, wanted))):
-        if a.numel() < 100 or not a.is_floating_point():
-            continue
-        a, b = a.double().cpu(), b.double()
-        assert torch.isfinite(a).all() == torch.isfinite(b).all(), "random numbers are not finite"
-        spread = 6 * (a.std() + b.std() + 1e-12) / a.numel() ** 0.5
-        assert (a.mean() - b.mean()).abs() <= spread, f"mean {a.mean().item()} for {b.mean().item()}"
+    flat = [t.detach().cpu() for t in (result if isinstance(result, (list, tuple)) else [result]) if isinstance(t, torch.Tensor)]
+    return torch.cat([t.double().flatten() for t in flat if not t.is_complex()] or [torch.zeros(0, dtype=torch.float64)])
+
+
+def same_distribution(name, got, wanted, draw):
+    """`draw`: a function per side that gives another result. Compares at least 10,000 numbers of each, of independent ones up to 40,000: mean and variance of each
+    place, and of all numbers together how far their two distributions are apart (Kolmogorov and Smirnov)."""
+    import torch
+
+    first = [floats_of(x) for x in (got, wanted)]
+    count = first[0].numel()
+    if count == 0 or name in OF_A_DRAWN_MATRIX:
+        assert all(torch.isfinite(x).all() for x in first), "random numbers are not finite"
+        return
+    draws = min(LEAST_NUMBERS, max(LEAST_DRAWS, -(-LEAST_NUMBERS * (4 if name in INDEPENDENT else 1) // count)))
+    a, b = (torch.stack([floats_of(once()) for _ in range(draws)]) for once in draw)
+    assert a.shape == b.shape, f"{a.shape} numbers for {b.shape}"
+    assert torch.equal(a.isfinite().all(), b.isfinite().all()), "random numbers are not finite"
+    if not b.isfinite().all():
+        return
+    assert (a[0] != a).any() == (b[0] != b).any(), "the same numbers at each call, or the CPU has them"
+    sizes = b.abs().amax(0)
+    a, b = (x / torch.where(sizes > 0, sizes, 1.0) for x in (a, b))
+    if name not in WITHOUT_MOMENTS:
+        off = (a.mean(0) - b.mean(0)).abs() - 6 * ((a.var(0) + b.var(0)) / draws).sqrt() - 1e-4
+        assert off.max() <= 0, f"mean {a.mean(0)[off.argmax()].item()} for {b.mean(0)[off.argmax()].item()} of {draws} draws, by the largest"
+        # The deviation of a sample's variance, by its fourth moment.
+        fourth = [((x - x.mean(0)) ** 4).mean(0) for x in (a, b)]
+        off = (a.var(0) - b.var(0)).abs() - 8 * ((fourth[0] + fourth[1]) / draws).sqrt() - 1e-4 * b.var(0)
+        assert off.max() <= 1e-12, f"variance {a.var(0)[off.argmax()].item()} for {b.var(0)[off.argmax()].item()} of {draws} draws, by the largest"
+        if name in INDEPENDENT:
+            off = (a.mean() - b.mean()).abs() - 5 * ((a.var(0) + b.var(0)).mean() / a.numel()).sqrt()
+            assert off <= 1e-3, f"mean {a.mean().item()} for {b.mean().item()} of {a.numel()} numbers, by the largest"
+    places = torch.cat([a.flatten(), b.flatten()])
+    if (b[0] != b).any():
+        ours, others = (torch.searchsorted(x.flatten().sort().values, places, right=True) / x.numel() for x in (a, b))
+        apart, most = (ours - others).abs().max().item(), 2.3 * (2 / (a.numel() if name in INDEPENDENT else draws)) ** 0.5
+        assert apart <= most, f"distributions are {apart:.3f} apart, and may be {most:.3f}, of {draws} draws of {count} numbers"
+
+
+def unseeded(f, *args, **kwargs):
+    """f() without the seed that PyTorch's database sets before each call."""
+    from unittest import mock
+
+    from torch.testing._internal import common_methods_invocations
+
+    with mock.patch.object(common_methods_invocations, "wrapper_set_seed", lambda op, *args, **kwargs: op(*args, **kwargs)):
+        return f(*args, **kwargs)
 
 
 def check_op(op, sample, dtype, allowed):
@@ -176,7 +225,9 @@ def check_op(op, sample, dtype, allowed):
         return used
     if op.name in RANDOM or (op.name == "nn.functional.scaled_dot_product_attention" and sample.kwargs.get("dropout_p", 0) > 0) or \
             (op.name == "nn.functional.multi_head_attention_forward" and sample.args[9] > 0 and sample.kwargs.get("training", True)):
-        same_distribution(got, wanted)
+        with clutch.forbid_fallbacks(not allowed):
+            same_distribution(op.name, got, wanted, [lambda: unseeded(op.op, on_device[0], *on_device[1], **on_device[2]),
+                                                     lambda: unseeded(op.op, args[0], *args[1], **args[2])])
         return used
     processed = sample.output_process_fn_grad if op.name.startswith("linalg.") or op.name in ("svd", "symeig", "qr") else (lambda x: x)
     torch.testing.assert_close(mapped(to_host, processed(mapped(to_host, got))), mapped(to_host, processed(mapped(to_host, wanted))), equal_nan=True,
@@ -346,7 +397,8 @@ def check_module(info, given, dtype, allowed, training):
         used = set(clutch.fallbacks())
     same_kind(got, wanted)
     if random:
-        same_distribution(got, wanted)
+        with clutch.forbid_fallbacks(not allowed):
+            same_distribution(info.name, got, wanted, [lambda: device(*moved[0], **moved[1]), lambda: host(*args, **kwargs)])
         return used
     near = bounds(dtype) | ({"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {})
     torch.testing.assert_close(mapped(to_host, got), mapped(to_host, wanted), equal_nan=True, **near)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`import torch` works whatever is missing, and says why clutch is not there."""
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +42,7 @@ def test_the_stand_in_says_why(run_python):
     ended = run_python("""
 import torch
 from torch_clutch import _registration
+del torch.clutch  # which that import made
 _registration.absent('of a reason')
 print(torch.clutch.is_available(), torch.clutch.device_count())
 for use in (lambda: torch.clutch.synchronize(), lambda: torch.clutch._lazy_init()):
@@ -46,6 +50,7 @@ for use in (lambda: torch.clutch.synchronize(), lambda: torch.clutch._lazy_init(
     except (AttributeError, RuntimeError) as error: print(error)
 """, TORCH_CLUTCH="0", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("False 0\ntorch.clutch has no synchronize") and ended.stdout.count("clutch is not available: of a reason") == 2
 
 
 def test_without_library(run_python, tmp_path):
@@ -71,6 +76,64 @@ def test_without_drivers(run_python, tmp_path):
     ended = run_python("import torch; print(torch.clutch.is_available())\ntry: torch.ones(2, device='clutch')\nexcept RuntimeError as e: print(e)",
                        OCL_ICD_VENDORS=str(tmp_path), CLUTCH_LOG="off")
     assert ended.returncode == 0 and ended.stdout.startswith("False") and "clutch is not available" in ended.stdout
+
+
+def shared_library(path, source):
+    """Builds a shared library of C text, or skips the test where there is no compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)], input=source, text=True, check=True)
+    return path
+
+
+WHY = """
+import torch
+print(torch.ones(2).sum().item(), torch.clutch.is_available(), torch.accelerator.is_available())
+try: torch.clutch._lazy_init()
+except RuntimeError as error: print(error)
+"""
+# A driver that has no platforms.
+FAILS = "int clIcdGetPlatformIDsKHR(unsigned n, void **p, unsigned *c) { return -1001; }\nvoid *clGetExtensionFunctionAddress(const char *n) { return clIcdGetPlatformIDsKHR; }"
+
+
+@pytest.mark.parametrize("driver", ["no file", "no library", "no symbols", "an error"])
+def test_with_a_broken_driver(driver, run_python, tmp_path):
+    vendors, library = tmp_path / "vendors", tmp_path / "libdriver.so"
+    vendors.mkdir()
+    if driver == "no library":
+        library.write_text("this is text\n")
+    elif driver != "no file":
+        shared_library(library, "int nothing(void) { return 0; }" if driver == "no symbols" else FAILS)
+    (vendors / "broken.icd").write_text(f"{library}\n")
+    ended = run_python(WHY, OCL_ICD_VENDORS=str(vendors), OCL_ICD_FILENAMES=None, CLUTCH_LOG="off")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("2.0 False False\nclutch is not available: no OpenCL device")
+
+
+def test_with_a_broken_driver_beside_a_good_one(run_python, tmp_path):
+    """The good one works."""
+    system = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
+    good = sorted(system.glob("*.icd")) if system.is_dir() else []
+    if not good:
+        pytest.skip(f"no drivers are listed in {system}")
+    for file in good:
+        (tmp_path / file.name).write_text(file.read_text())
+    (tmp_path / "broken.icd").write_text("/nonexistent/libdriver.so\n")
+    ended = run_python("import torch; print(torch.ones(2, device='clutch').sum().item())", OCL_ICD_VENDORS=str(tmp_path))
+    assert ended.returncode == 0 and ended.stdout.strip() == "2.0", ended.stderr
+
+
+@pytest.mark.parametrize("loader", ["text", "without symbols"])
+def test_without_a_loader(loader, run_python, tmp_path):
+    """A libOpenCL.so.1 that cannot be loaded comes first, since the system's cannot be removed."""
+    if loader == "text":
+        (tmp_path / "libOpenCL.so.1").write_text("this is text\n")
+    else:
+        shared_library(tmp_path / "libOpenCL.so.1", "int nothing(void) { return 0; }")
+    ended = run_python(WHY + "print(torch.clutch.why)\n", LD_LIBRARY_PATH=f"{tmp_path}:{os.environ.get('LD_LIBRARY_PATH', '')}")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("2.0 False False\nclutch is not available: ImportError: ") and "libOpenCL.so.1" in ended.stdout
 
 
 def test_a_bad_setting_is_told(run_python):

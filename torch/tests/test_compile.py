@@ -68,6 +68,61 @@ def test_training(way, native, parts):
     assert total(parts, "plain_calls") == 0
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_pytorchs_own_backends(backend, native):
+    model = net()
+    wanted, parameters = trained(model, model)
+    model = net()
+    got, others = trained(model, torch.compile(model, backend=backend, fullgraph=True))
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)  # aot_eager takes some ops apart
+    for a, b in zip(others, parameters):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+    if backend == "eager":
+        assert got == wanted
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "clutch"])
+def test_compiled_autograd(backend, native):
+    """The backward is a graph of its own, with the hooks of parameters within."""
+    calls = []
+
+    def taken(graph, inputs):
+        calls.append(len(list(graph.graph.nodes)))
+        return torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+    results = []
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        model = net()
+        model[0].weight.register_hook(lambda gradient: gradient * 0.5)
+        for seed in range(3):
+            x = torch.randn(16, 8, generator=torch.Generator().manual_seed(seed)).to("clutch")
+            torch.clutch.manual_seed_all(seed)
+            loss = model(x).square().mean()
+            if compiled:
+                with torch._dynamo.compiled_autograd._enable(torch.compile(backend=taken)):
+                    loss.backward()
+            else:
+                loss.backward()
+        results.append([p.grad.cpu() for p in model.parameters()])
+    assert calls and max(calls) > 10
+    for a, b in zip(*results):
+        torch.testing.assert_close(b, a, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "clutch"])
+def test_compiled_autograd_of_a_compiled_step(backend, native):
+    model = net()
+    wanted, parameters = trained(model, model)
+    model = net()
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        got, others = trained(model, torch.compile(model, backend=backend))
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
+    for a, b in zip(others, parameters):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("way", GRAPHED)
 def test_results_outlive_the_next_call(way, native, parts):
     model = net().eval()

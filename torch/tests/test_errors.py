@@ -136,6 +136,20 @@ def test_fallbacks_are_forbidden_by_name():
     torch.linalg.cholesky(x)
 
 
+def test_an_op_that_neither_side_has_names_itself():
+    with torch.library._scoped_library("clutch_tests", "DEF") as library:
+        library.define("of_cuda(Tensor x) -> Tensor")
+        library.impl("of_cuda", lambda x: x, "CUDA")
+        library.define("of_nobody(Tensor x) -> Tensor")
+        for name in ("of_cuda", "of_nobody"):
+            with pytest.raises(NotImplementedError, match=f"clutch_tests::{name}"):
+                getattr(torch.ops.clutch_tests, name)(torch.ones(2, device="clutch"))
+    x = torch.ones(2, 2, 2, 2, device="clutch")
+    with pytest.raises((NotImplementedError, RuntimeError), match="cudnn_convolution"):
+        torch.ops.aten.cudnn_convolution(x, x, [0, 0], [1, 1], [1, 1], 1, False, False, False)
+    assert (x + 1).sum().item() == 32
+
+
 def test_more_dimensions_than_clutch_has():
     x = torch.ones([1] * 15 + [2], device="clutch")
     assert (x + 1).sum().item() == 4 and x.transpose(0, 15).contiguous().sum().item() == 2

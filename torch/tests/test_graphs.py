@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.accelerator.Graph: whole steps of training, with the bits of eager ones."""
+import threading
+
 import pytest
 import torch
 
@@ -114,6 +116,43 @@ def test_pools_modes_and_dumps(tmp_path):
     first.debug_dump(str(tmp_path / "graph.dot"))
     assert "digraph" in (tmp_path / "graph.dot").read_text()
     first.reset()
+
+
+@pytest.mark.parametrize("mode", ["default", "global", "thread_local", "relaxed"])
+def test_capture_modes(mode):
+    x = torch.arange(6.0, device="clutch")
+    graph, stream = torch.accelerator.Graph(capture_error_mode=mode), torch.Stream("clutch")
+    (x * 2 + 1).sum()
+    torch.accelerator.synchronize()
+    with stream, graph:
+        y = (x * 2 + 1).sum()
+    x.fill_(3)
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert y.item() == 42
+
+
+def test_another_thread_works_on_during_a_capture_of_this_one():
+    """Its launches on its own stream are neither refused nor recorded."""
+    x, other = torch.ones(8, device="clutch"), torch.ones(8, device="clutch")
+    (x * 2).add_(1)
+    torch.accelerator.synchronize()
+    graph, seen = torch.accelerator.Graph(capture_error_mode="thread_local"), []
+
+    def work():
+        with torch.Stream("clutch"):
+            seen.append(other.add_(1).sum().item())
+
+    with torch.Stream("clutch"), graph:
+        y = x * 2
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        z = y + 1
+    assert seen == [16.0]
+    graph.replay()
+    torch.accelerator.synchronize()
+    assert z.sum().item() == 24 and other.sum().item() == 16
 
 
 def layers():
