@@ -146,7 +146,7 @@ def same_kind(got, wanted):
 OF_A_DRAWN_MATRIX = {"pca_lowrank", "svd_lowrank"}
 WITHOUT_MOMENTS = {"cauchy"}
 INDEPENDENT = {"bernoulli", "normal", "rand_like", "randn_like", "randint_like", "randint", "randn", "uniform", "cauchy", "exponential", "geometric", "log_normal",
-               "nn.functional.dropout", "nn.functional.rrelu", "nn.Dropout", "nn.RReLU"}
+               "nn.functional.dropout", "nn.functional.rrelu"}
 LEAST_NUMBERS, LEAST_DRAWS = 10_000, 200
 
 
@@ -356,9 +356,7 @@ def op_entries(dtype, forms=False):
     assert torch.clutch.is_available()
 
 
-# Their results in training are random, as they are for fractional pooling in evaluation.
-RANDOM_MODULES = {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "RReLU"}
-ALWAYS_RANDOM_MODULES = {"FractionalMaxPool2d", "FractionalMaxPool3d"}
+RANDOM_MODULES = {"FractionalMaxPool2d", "FractionalMaxPool3d"}
 
 
 def with_leaves(value, leaves, written):
@@ -381,7 +379,6 @@ def check_module(info, given, dtype, allowed, training):
     torch.manual_seed(0)
     host = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs)
     host = host.to(dtype).train(training)
-    random = info.module_cls.__name__ in ALWAYS_RANDOM_MODULES or (training and info.module_cls.__name__ in RANDOM_MODULES)
     plain = [list(given.forward_input.args), given.forward_input.kwargs]
     leaves, written = [[], []], getattr(host, "inplace", False)
     args, kwargs = with_leaves(mapped(lambda t: t.detach().clone().requires_grad_(t.requires_grad), plain, devices=False), leaves[0], written)
@@ -396,7 +393,7 @@ def check_module(info, given, dtype, allowed, training):
         got = device(*moved[0], **moved[1])
         used = set(clutch.fallbacks())
     same_kind(got, wanted)
-    if random:
+    if info.module_cls.__name__ in RANDOM_MODULES:
         with clutch.forbid_fallbacks(not allowed):
             same_distribution(info.name, got, wanted, [lambda: device(*moved[0], **moved[1]), lambda: host(*args, **kwargs)])
         return used
