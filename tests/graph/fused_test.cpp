@@ -323,7 +323,8 @@ TEST(Fused, TablesOfBothProgramsKeepTheirWordsWhileAutoChooses) {
     StreamGuard guard(stream);
     auto eager = [](const Tensor& x) {
       Tensor a = add(mul(add(x, 1), 3), x), b = mul(add(mul(x, x), 2), 0.5), c = sub(mul(b, 3), a);
-      return cat({cumsum(a, 0), cumsum(b, 0), cumsum(c, 0)}, 0);
+      const Tensors parts{cumsum(a, 0), cumsum(b, 0), cumsum(c, 0)};
+      return cat(parts);
     };
     Tensor x = random({300}, device), y = empty({900}, {.device = device}, stream);
     Graph graph({.backend = "auto"});
@@ -335,7 +336,7 @@ TEST(Fused, TablesOfBothProgramsKeepTheirWordsWhileAutoChooses) {
       const Tensor given = i % 3 == 0 ? x : random({300}, device, DType::f32, static_cast<std::uint64_t>(i) + 2);
       const Tensor out = i % 2 == 0 ? y : empty({900}, {.device = device}, stream);
       graph.replay({{x, given}, {y, out}}, stream);
-      EXPECT_EQ(bytes_of({out}, stream), bytes_of({eager(given)}, stream)) << i << " " << graph.report().why;
+      EXPECT_EQ(bytes_of(Tensors{out}, stream), bytes_of(Tensors{eager(given)}, stream)) << i << " " << graph.report().why;
     }
   }
 }
