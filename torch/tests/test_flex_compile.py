@@ -62,11 +62,7 @@ def trained(call, model, block_mask, steps=6):
     return losses, [p.detach().cpu() for p in model.parameters()]
 
 
-# The graph backend `auto` of this mode gives the gradient of `rotated` wrong while it takes turns between its candidates; each of them alone is right.
-WRONG = pytest.mark.xfail(strict=True, raises=AssertionError, reason="a gradient is wrong where `auto` takes turns between backends of graphs")
-
-
-@pytest.mark.parametrize("way", [pytest.param(w, marks=WRONG) if w == "reduce-overhead" else w for w in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 def test_training(way):
     first = clutch_compile.regions_compiled()
     block_mask = flex.create_block_mask(prefix_lm(10), 1, 1, LENGTH, LENGTH, device="clutch", BLOCK_SIZE=16)
