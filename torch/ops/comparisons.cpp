@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons, logic, choices and bounds.
+#include "ops/formulas.hpp"
 #include "ops/shared_elements.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
@@ -175,9 +176,7 @@ at::Tensor& masked_fill_scalar_(at::Tensor& self, const at::Tensor& mask, const 
   return self;
 }
 
-// PyTorch's order: NaN stays, and the upper bound wins.
-Expr at_least(const Expr& x, const Expr& low) { return clutch::select(x < low, low, x); }
-Expr at_most(const Expr& x, const Expr& high) { return clutch::select(x > high, high, x); }
+using formulas::at_least, formulas::at_most;
 bool is_nan(const std::optional<at::Scalar>& bound) { return bound.has_value() && !bound->isComplex() && std::isnan(bound->toDouble()); }
 
 at::Tensor& clamp_out(const at::Tensor& self, const std::optional<at::Scalar>& low, const std::optional<at::Scalar>& high, at::Tensor& out) {

@@ -47,6 +47,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace torch_clutch {
 namespace {
@@ -113,65 +114,69 @@ constexpr auto kAddcdiv = [](const In& in) { return clutch::fma(in.n[0], in.x[1]
 constexpr auto kSub = [](const In& in) { return in.x[0] - in.x[1]; };
 constexpr auto kMax = [](const In& in) { return clutch::max(in.x[0], in.x[1]); };
 constexpr auto kMin = [](const In& in) { return clutch::min(in.x[0], in.x[1]); };
-constexpr auto kAtLeast = [](const In& in) { return clutch::select(in.x[0] < in.n[0], in.n[0], in.x[0]); };
-constexpr auto kAtMost = [](const In& in) { return clutch::select(in.x[0] > in.n[0], in.n[0], in.x[0]); };
+constexpr auto kAtLeast = [](const In& in) { return formulas::at_least(in.x[0], in.n[0]); };
+constexpr auto kAtMost = [](const In& in) { return formulas::at_most(in.x[0], in.n[0]); };
 
 bool plain(const at::Scalar& number) { return !number.isComplex() && !std::isnan(number.toDouble()); }
 
-/// The ops of a list and a number, in place and not. `kSlow...` are PyTorch's loops.
-template <auto kFormula, auto kSlow_>
-void number_(at::TensorList self, const at::Scalar& number) {
-  if (!plain(number) || !alike({self})) return kSlow_(self, number);
-  run(self, {self}, kFormula, {number.toDouble()});
-}
-template <auto kFormula, auto kSlow>
-std::vector<at::Tensor> number(at::TensorList self, const at::Scalar& number) {
-  if (!plain(number) || !alike({self})) return kSlow(self, number);
-  return made({self}, kFormula, {number.toDouble()});
-}
-/// Of a list and a number for each tensor: one in all steps but those of parameters that joined later.
-template <auto kFormula, auto kSlow_>
-void numbers_(at::TensorList self, at::ArrayRef<at::Scalar> values) {
-  if (values.size() != self.size() || !equal(values) || !plain(values[0]) || !alike({self})) return kSlow_(self, values);
-  run(self, {self}, kFormula, {values[0].toDouble()});
-}
-template <auto kFormula, auto kSlow>
-std::vector<at::Tensor> numbers(at::TensorList self, at::ArrayRef<at::Scalar> values) {
-  if (values.size() != self.size() || !equal(values) || !plain(values[0]) || !alike({self})) return kSlow(self, values);
-  return made({self}, kFormula, {values[0].toDouble()});
-}
-template <auto kFormula, auto kSlow_>
-void list_(at::TensorList self, at::TensorList other) {
-  if (!alike({self, other})) return kSlow_(self, other);
-  run(self, {self, other}, kFormula, {});
-}
-template <auto kFormula, auto kSlow>
-std::vector<at::Tensor> list(at::TensorList self, at::TensorList other) {
-  if (!alike({self, other})) return kSlow(self, other);
-  return made({self, other}, kFormula, {});
-}
-template <auto kFormula, auto kSlow_>
-void unary_(at::TensorList self) {
-  if (!alike({self})) return kSlow_(self);
-  run(self, {self}, kFormula, {});
-}
-template <auto kFormula, auto kSlow>
-std::vector<at::Tensor> unary(at::TensorList self) {
-  if (!alike({self})) return kSlow(self);
-  return made({self}, kFormula, {});
+/// One launch: into the first list where the loop `kSlow` returns nothing, into new tensors otherwise.
+template <class Result, class F>
+Result launch(Lists inputs, F formula, Numbers numbers) {
+  if constexpr (std::is_void_v<Result>)
+    run(*inputs.begin(), inputs, formula, numbers);
+  else
+    return made(inputs, formula, numbers);
 }
 
-// self + alpha other, and self - alpha other.
-template <auto kOne, int kSign, auto kSlow_>
-void scaled_list_(at::TensorList self, at::TensorList other, const at::Scalar& alpha) {
-  if (alpha.isComplex() || !alike({self, other})) return kSlow_(self, other, alpha);
-  alpha.toDouble() == 1 ? run(self, {self, other}, kOne, {}) : run(self, {self, other}, kAddScaled, {kSign * alpha.toDouble()});
+/// The ops of lists, in place and not; `kSlow` is PyTorch's loop. Of a list:
+template <auto kFormula, auto kSlow>
+auto unary(at::TensorList self) -> decltype(kSlow(self)) {
+  if (!alike({self})) return kSlow(self);
+  return launch<decltype(kSlow(self))>({self}, kFormula, {});
 }
+/// Of a list and a number.
+template <auto kFormula, auto kSlow>
+auto number(at::TensorList self, const at::Scalar& value) -> decltype(kSlow(self, value)) {
+  if (!plain(value) || !alike({self})) return kSlow(self, value);
+  return launch<decltype(kSlow(self, value))>({self}, kFormula, {value.toDouble()});
+}
+/// Of a list and a number for each tensor: one in all steps but those of parameters that joined later.
+template <auto kFormula, auto kSlow>
+auto numbers(at::TensorList self, at::ArrayRef<at::Scalar> values) -> decltype(kSlow(self, values)) {
+  if (values.size() != self.size() || !equal(values) || !plain(values[0]) || !alike({self})) return kSlow(self, values);
+  return launch<decltype(kSlow(self, values))>({self}, kFormula, {values[0].toDouble()});
+}
+/// Of two lists.
+template <auto kFormula, auto kSlow>
+auto list(at::TensorList self, at::TensorList other) -> decltype(kSlow(self, other)) {
+  if (!alike({self, other})) return kSlow(self, other);
+  return launch<decltype(kSlow(self, other))>({self, other}, kFormula, {});
+}
+/// self + alpha other, and self - alpha other.
 template <auto kOne, int kSign, auto kSlow>
-std::vector<at::Tensor> scaled_list(at::TensorList self, at::TensorList other, const at::Scalar& alpha) {
+auto scaled_list(at::TensorList self, at::TensorList other, const at::Scalar& alpha) -> decltype(kSlow(self, other, alpha)) {
+  using Result = decltype(kSlow(self, other, alpha));
   if (alpha.isComplex() || !alike({self, other})) return kSlow(self, other, alpha);
-  return alpha.toDouble() == 1 ? made({self, other}, kOne, {}) : made({self, other}, kAddScaled, {kSign * alpha.toDouble()});
+  return alpha.toDouble() == 1 ? launch<Result>({self, other}, kOne, {}) : launch<Result>({self, other}, kAddScaled, {kSign * alpha.toDouble()});
 }
+template <auto kSlow>
+auto lerp(at::TensorList self, at::TensorList end, const at::Scalar& weight) -> decltype(kSlow(self, end, weight)) {
+  if (weight.isComplex() || !alike({self, end})) return kSlow(self, end, weight);
+  return launch<decltype(kSlow(self, end, weight))>({self, end}, kLerp, {weight.toDouble()});
+}
+/// self + value (a b), or a / b.
+template <auto kFormula, auto kOne, auto kSlow>
+auto fused(at::TensorList self, at::TensorList a, at::TensorList b, const at::Scalar& value) -> decltype(kSlow(self, a, b, value)) {
+  using Result = decltype(kSlow(self, a, b, value));
+  if (value.isComplex() || !alike({self, a, b})) return kSlow(self, a, b, value);
+  return value.toDouble() == 1 ? launch<Result>({self, a, b}, kOne, {}) : launch<Result>({self, a, b}, kFormula, {value.toDouble()});
+}
+template <auto kFormula, auto kOne, auto kSlow>
+void fused_numbers_(at::TensorList self, at::TensorList a, at::TensorList b, at::ArrayRef<at::Scalar> values) {
+  if (values.size() != self.size() || !equal(values) || !alike({self, a, b})) return kSlow(self, a, b, values);
+  values[0].toDouble() == 1 ? run(self, {self, a, b}, kOne, {}) : run(self, {self, a, b}, kFormula, {values[0].toDouble()});
+}
+
 void mul_tensor_(at::TensorList self, const at::Tensor& other) {
   const bool one =
       other.numel() == 1 && other.dim() == 0 && !self.empty() && other.device() == self[0].device() && other.scalar_type() == self[0].scalar_type();
@@ -181,32 +186,6 @@ void mul_tensor_(at::TensorList self, const at::Tensor& other) {
   const clutch::Tensor first[] = {params[0], factors[0]};
   clutch::foreach_map_out(std::span(&inputs[0], 1), traced(kMul, first), inputs);
 }
-void lerp_(at::TensorList self, at::TensorList end, const at::Scalar& weight) {
-  if (weight.isComplex() || !alike({self, end})) return at::native::foreach_tensor_lerp_list_kernel_slow_(self, end, weight);
-  run(self, {self, end}, kLerp, {weight.toDouble()});
-}
-std::vector<at::Tensor> lerp(at::TensorList self, at::TensorList end, const at::Scalar& weight) {
-  if (weight.isComplex() || !alike({self, end})) return at::native::foreach_tensor_lerp_list_kernel_slow(self, end, weight);
-  return made({self, end}, kLerp, {weight.toDouble()});
-}
-
-// self + value (a b), or a / b.
-template <auto kFormula, auto kOne, auto kSlow_>
-void fused_(at::TensorList self, at::TensorList a, at::TensorList b, const at::Scalar& value) {
-  if (value.isComplex() || !alike({self, a, b})) return kSlow_(self, a, b, value);
-  value.toDouble() == 1 ? run(self, {self, a, b}, kOne, {}) : run(self, {self, a, b}, kFormula, {value.toDouble()});
-}
-template <auto kFormula, auto kOne, auto kSlow>
-std::vector<at::Tensor> fused(at::TensorList self, at::TensorList a, at::TensorList b, const at::Scalar& value) {
-  if (value.isComplex() || !alike({self, a, b})) return kSlow(self, a, b, value);
-  return value.toDouble() == 1 ? made({self, a, b}, kOne, {}) : made({self, a, b}, kFormula, {value.toDouble()});
-}
-template <auto kFormula, auto kOne, auto kSlow_>
-void fused_numbers_(at::TensorList self, at::TensorList a, at::TensorList b, at::ArrayRef<at::Scalar> values) {
-  if (values.size() != self.size() || !equal(values) || !alike({self, a, b})) return kSlow_(self, a, b, values);
-  values[0].toDouble() == 1 ? run(self, {self, a, b}, kOne, {}) : run(self, {self, a, b}, kFormula, {values[0].toDouble()});
-}
-
 void copy_(at::TensorList self, at::TensorList source, bool non_blocking) {
   if (!alike({self, source})) return at::native::foreach_tensor_copy_list_kernel_slow_(self, source, non_blocking);
   clutch::foreach_copy_(wrap(self), wrap(source));
@@ -235,96 +214,96 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   table.family("lists of tensors");
   constexpr std::string_view kMap = "foreach_map";
   namespace n = at::native;
-  table.add<"_foreach_add_.Scalar", &number_<kAddNumber, &n::foreach_tensor_add_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_add_.Scalar", &number<kAddNumber, &n::foreach_tensor_add_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_add.Scalar", &number<kAddNumber, &n::foreach_tensor_add_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_add_.ScalarList", &numbers_<kAddNumber, &n::foreach_tensor_add_scalarlist_kernel_slow_>>(kMap);
+  table.add<"_foreach_add_.ScalarList", &numbers<kAddNumber, &n::foreach_tensor_add_scalarlist_kernel_slow_>>(kMap);
   table.add<"_foreach_add.ScalarList", &numbers<kAddNumber, &n::foreach_tensor_add_scalarlist_kernel_slow>>(kMap);
-  table.add<"_foreach_sub_.Scalar", &number_<kSubNumber, &n::foreach_tensor_sub_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_sub_.Scalar", &number<kSubNumber, &n::foreach_tensor_sub_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_sub.Scalar", &number<kSubNumber, &n::foreach_tensor_sub_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_sub_.ScalarList", &numbers_<kSubNumber, &n::foreach_tensor_sub_scalarlist_kernel_slow_>>(kMap);
+  table.add<"_foreach_sub_.ScalarList", &numbers<kSubNumber, &n::foreach_tensor_sub_scalarlist_kernel_slow_>>(kMap);
   table.add<"_foreach_sub.ScalarList", &numbers<kSubNumber, &n::foreach_tensor_sub_scalarlist_kernel_slow>>(kMap);
-  table.add<"_foreach_mul_.Scalar", &number_<kMulNumber, &n::foreach_tensor_mul_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_mul_.Scalar", &number<kMulNumber, &n::foreach_tensor_mul_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_mul.Scalar", &number<kMulNumber, &n::foreach_tensor_mul_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_mul_.ScalarList", &numbers_<kMulNumber, &n::foreach_tensor_mul_scalarlist_kernel_slow_>>(kMap);
+  table.add<"_foreach_mul_.ScalarList", &numbers<kMulNumber, &n::foreach_tensor_mul_scalarlist_kernel_slow_>>(kMap);
   table.add<"_foreach_mul.ScalarList", &numbers<kMulNumber, &n::foreach_tensor_mul_scalarlist_kernel_slow>>(kMap);
-  table.add<"_foreach_div_.Scalar", &number_<kDivNumber, &n::foreach_tensor_div_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_div_.Scalar", &number<kDivNumber, &n::foreach_tensor_div_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_div.Scalar", &number<kDivNumber, &n::foreach_tensor_div_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_div_.ScalarList", &numbers_<kDivNumber, &n::foreach_tensor_div_scalarlist_kernel_slow_>>(kMap);
+  table.add<"_foreach_div_.ScalarList", &numbers<kDivNumber, &n::foreach_tensor_div_scalarlist_kernel_slow_>>(kMap);
   table.add<"_foreach_div.ScalarList", &numbers<kDivNumber, &n::foreach_tensor_div_scalarlist_kernel_slow>>(kMap);
-  table.add<"_foreach_maximum_.Scalar", &number_<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_maximum_.Scalar", &number<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_maximum.Scalar", &number<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_maximum_.List", &list_<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_maximum_.List", &list<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow_>>(kMap);
   table.add<"_foreach_maximum.List", &list<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow>>(kMap);
-  table.add<"_foreach_minimum_.Scalar", &number_<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_minimum_.Scalar", &number<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_minimum.Scalar", &number<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_minimum_.List", &list_<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_minimum_.List", &list<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow_>>(kMap);
   table.add<"_foreach_minimum.List", &list<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow>>(kMap);
-  table.add<"_foreach_clamp_min_.Scalar", &number_<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_clamp_min_.Scalar", &number<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_clamp_min.Scalar", &number<kAtLeast, &n::foreach_tensor_clamp_min_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_clamp_min_.List", &list_<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_clamp_min_.List", &list<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow_>>(kMap);
   table.add<"_foreach_clamp_min.List", &list<kMax, &n::foreach_tensor_clamp_min_list_kernel_slow>>(kMap);
-  table.add<"_foreach_clamp_max_.Scalar", &number_<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow_>>(kMap);
+  table.add<"_foreach_clamp_max_.Scalar", &number<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow_>>(kMap);
   table.add<"_foreach_clamp_max.Scalar", &number<kAtMost, &n::foreach_tensor_clamp_max_scalar_kernel_slow>>(kMap);
-  table.add<"_foreach_clamp_max_.List", &list_<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_clamp_max_.List", &list<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow_>>(kMap);
   table.add<"_foreach_clamp_max.List", &list<kMin, &n::foreach_tensor_clamp_max_list_kernel_slow>>(kMap);
-  table.add<"_foreach_mul_.List", &list_<kMul, &n::foreach_tensor_mul_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_mul_.List", &list<kMul, &n::foreach_tensor_mul_list_kernel_slow_>>(kMap);
   table.add<"_foreach_mul.List", &list<kMul, &n::foreach_tensor_mul_list_kernel_slow>>(kMap);
-  table.add<"_foreach_div_.List", &list_<kDiv, &n::foreach_tensor_div_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_div_.List", &list<kDiv, &n::foreach_tensor_div_list_kernel_slow_>>(kMap);
   table.add<"_foreach_div.List", &list<kDiv, &n::foreach_tensor_div_list_kernel_slow>>(kMap);
-  table.add<"_foreach_add_.List", &scaled_list_<kAdd, 1, &n::foreach_tensor_add_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_add_.List", &scaled_list<kAdd, 1, &n::foreach_tensor_add_list_kernel_slow_>>(kMap);
   table.add<"_foreach_add.List", &scaled_list<kAdd, 1, &n::foreach_tensor_add_list_kernel_slow>>(kMap);
-  table.add<"_foreach_sub_.List", &scaled_list_<kSub, -1, &n::foreach_tensor_sub_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_sub_.List", &scaled_list<kSub, -1, &n::foreach_tensor_sub_list_kernel_slow_>>(kMap);
   table.add<"_foreach_sub.List", &scaled_list<kSub, -1, &n::foreach_tensor_sub_list_kernel_slow>>(kMap);
   table.add<"_foreach_mul_.Tensor", &mul_tensor_>(kMap);
-  table.add<"_foreach_lerp_.Scalar", &lerp_>(kMap);
-  table.add<"_foreach_lerp.Scalar", &lerp>(kMap);
-  table.add<"_foreach_addcmul_.Scalar", &fused_<kAddcmul, kAddcmulOne, &n::foreach_tensor_addcmul_scalar_slow_>>(kMap);
+  table.add<"_foreach_lerp_.Scalar", &lerp<&n::foreach_tensor_lerp_list_kernel_slow_>>(kMap);
+  table.add<"_foreach_lerp.Scalar", &lerp<&n::foreach_tensor_lerp_list_kernel_slow>>(kMap);
+  table.add<"_foreach_addcmul_.Scalar", &fused<kAddcmul, kAddcmulOne, &n::foreach_tensor_addcmul_scalar_slow_>>(kMap);
   table.add<"_foreach_addcmul.Scalar", &fused<kAddcmul, kAddcmulOne, &n::foreach_tensor_addcmul_scalar_slow>>(kMap);
   table.add<"_foreach_addcmul_.ScalarList", &fused_numbers_<kAddcmul, kAddcmulOne, &n::foreach_tensor_addcmul_scalarlist_slow_>>(kMap);
-  table.add<"_foreach_addcdiv_.Scalar", &fused_<kAddcdiv, kAddcdivOne, &n::foreach_tensor_addcdiv_scalar_slow_>>(kMap);
+  table.add<"_foreach_addcdiv_.Scalar", &fused<kAddcdiv, kAddcdivOne, &n::foreach_tensor_addcdiv_scalar_slow_>>(kMap);
   table.add<"_foreach_addcdiv.Scalar", &fused<kAddcdiv, kAddcdivOne, &n::foreach_tensor_addcdiv_scalar_slow>>(kMap);
   table.add<"_foreach_addcdiv_.ScalarList", &fused_numbers_<kAddcdiv, kAddcdivOne, &n::foreach_tensor_addcdiv_scalarlist_slow_>>(kMap);
-  table.add<"_foreach_abs_", &unary_<formulas::magnitude, &n::foreach_tensor_abs_slow_>>(kMap);
+  table.add<"_foreach_abs_", &unary<formulas::magnitude, &n::foreach_tensor_abs_slow_>>(kMap);
   table.add<"_foreach_abs", &unary<formulas::magnitude, &n::foreach_tensor_abs_slow>>(kMap);
-  table.add<"_foreach_ceil_", &unary_<formulas::upper, &n::foreach_tensor_ceil_slow_>>(kMap);
+  table.add<"_foreach_ceil_", &unary<formulas::upper, &n::foreach_tensor_ceil_slow_>>(kMap);
   table.add<"_foreach_ceil", &unary<formulas::upper, &n::foreach_tensor_ceil_slow>>(kMap);
-  table.add<"_foreach_cos_", &unary_<formulas::cosine, &n::foreach_tensor_cos_slow_>>(kMap);
+  table.add<"_foreach_cos_", &unary<formulas::cosine, &n::foreach_tensor_cos_slow_>>(kMap);
   table.add<"_foreach_cos", &unary<formulas::cosine, &n::foreach_tensor_cos_slow>>(kMap);
-  table.add<"_foreach_erf_", &unary_<formulas::error_function, &n::foreach_tensor_erf_slow_>>(kMap);
+  table.add<"_foreach_erf_", &unary<formulas::error_function, &n::foreach_tensor_erf_slow_>>(kMap);
   table.add<"_foreach_erf", &unary<formulas::error_function, &n::foreach_tensor_erf_slow>>(kMap);
-  table.add<"_foreach_exp_", &unary_<formulas::exponential, &n::foreach_tensor_exp_slow_>>(kMap);
+  table.add<"_foreach_exp_", &unary<formulas::exponential, &n::foreach_tensor_exp_slow_>>(kMap);
   table.add<"_foreach_exp", &unary<formulas::exponential, &n::foreach_tensor_exp_slow>>(kMap);
-  table.add<"_foreach_expm1_", &unary_<formulas::exponential_less_1, &n::foreach_tensor_expm1_slow_>>(kMap);
+  table.add<"_foreach_expm1_", &unary<formulas::exponential_less_1, &n::foreach_tensor_expm1_slow_>>(kMap);
   table.add<"_foreach_expm1", &unary<formulas::exponential_less_1, &n::foreach_tensor_expm1_slow>>(kMap);
-  table.add<"_foreach_floor_", &unary_<formulas::lower, &n::foreach_tensor_floor_slow_>>(kMap);
+  table.add<"_foreach_floor_", &unary<formulas::lower, &n::foreach_tensor_floor_slow_>>(kMap);
   table.add<"_foreach_floor", &unary<formulas::lower, &n::foreach_tensor_floor_slow>>(kMap);
-  table.add<"_foreach_frac_", &unary_<formulas::fraction, &n::foreach_tensor_frac_slow_>>(kMap);
+  table.add<"_foreach_frac_", &unary<formulas::fraction, &n::foreach_tensor_frac_slow_>>(kMap);
   table.add<"_foreach_frac", &unary<formulas::fraction, &n::foreach_tensor_frac_slow>>(kMap);
-  table.add<"_foreach_log_", &unary_<formulas::logarithm, &n::foreach_tensor_log_slow_>>(kMap);
+  table.add<"_foreach_log_", &unary<formulas::logarithm, &n::foreach_tensor_log_slow_>>(kMap);
   table.add<"_foreach_log", &unary<formulas::logarithm, &n::foreach_tensor_log_slow>>(kMap);
-  table.add<"_foreach_log1p_", &unary_<formulas::logarithm_of_1, &n::foreach_tensor_log1p_slow_>>(kMap);
+  table.add<"_foreach_log1p_", &unary<formulas::logarithm_of_1, &n::foreach_tensor_log1p_slow_>>(kMap);
   table.add<"_foreach_log1p", &unary<formulas::logarithm_of_1, &n::foreach_tensor_log1p_slow>>(kMap);
-  table.add<"_foreach_log2_", &unary_<formulas::logarithm2, &n::foreach_tensor_log2_slow_>>(kMap);
+  table.add<"_foreach_log2_", &unary<formulas::logarithm2, &n::foreach_tensor_log2_slow_>>(kMap);
   table.add<"_foreach_log2", &unary<formulas::logarithm2, &n::foreach_tensor_log2_slow>>(kMap);
-  table.add<"_foreach_neg_", &unary_<formulas::negated, &n::foreach_tensor_neg_slow_>>(kMap);
+  table.add<"_foreach_neg_", &unary<formulas::negated, &n::foreach_tensor_neg_slow_>>(kMap);
   table.add<"_foreach_neg", &unary<formulas::negated, &n::foreach_tensor_neg_slow>>(kMap);
-  table.add<"_foreach_reciprocal_", &unary_<formulas::inverse, &n::foreach_tensor_reciprocal_slow_>>(kMap);
+  table.add<"_foreach_reciprocal_", &unary<formulas::inverse, &n::foreach_tensor_reciprocal_slow_>>(kMap);
   table.add<"_foreach_reciprocal", &unary<formulas::inverse, &n::foreach_tensor_reciprocal_slow>>(kMap);
-  table.add<"_foreach_round_", &unary_<formulas::nearest, &n::foreach_tensor_round_slow_>>(kMap);
+  table.add<"_foreach_round_", &unary<formulas::nearest, &n::foreach_tensor_round_slow_>>(kMap);
   table.add<"_foreach_round", &unary<formulas::nearest, &n::foreach_tensor_round_slow>>(kMap);
-  table.add<"_foreach_rsqrt_", &unary_<formulas::inverse_root, &n::foreach_tensor_rsqrt_slow_>>(kMap);
+  table.add<"_foreach_rsqrt_", &unary<formulas::inverse_root, &n::foreach_tensor_rsqrt_slow_>>(kMap);
   table.add<"_foreach_rsqrt", &unary<formulas::inverse_root, &n::foreach_tensor_rsqrt_slow>>(kMap);
-  table.add<"_foreach_sigmoid_", &unary_<formulas::logistic, &n::foreach_tensor_sigmoid_slow_>>(kMap);
+  table.add<"_foreach_sigmoid_", &unary<formulas::logistic, &n::foreach_tensor_sigmoid_slow_>>(kMap);
   table.add<"_foreach_sigmoid", &unary<formulas::logistic, &n::foreach_tensor_sigmoid_slow>>(kMap);
-  table.add<"_foreach_sign_", &unary_<formulas::sign, &n::foreach_tensor_sign_slow_>>(kMap);
+  table.add<"_foreach_sign_", &unary<formulas::sign, &n::foreach_tensor_sign_slow_>>(kMap);
   table.add<"_foreach_sign", &unary<formulas::sign, &n::foreach_tensor_sign_slow>>(kMap);
-  table.add<"_foreach_sin_", &unary_<formulas::sine, &n::foreach_tensor_sin_slow_>>(kMap);
+  table.add<"_foreach_sin_", &unary<formulas::sine, &n::foreach_tensor_sin_slow_>>(kMap);
   table.add<"_foreach_sin", &unary<formulas::sine, &n::foreach_tensor_sin_slow>>(kMap);
-  table.add<"_foreach_sqrt_", &unary_<formulas::root, &n::foreach_tensor_sqrt_slow_>>(kMap);
+  table.add<"_foreach_sqrt_", &unary<formulas::root, &n::foreach_tensor_sqrt_slow_>>(kMap);
   table.add<"_foreach_sqrt", &unary<formulas::root, &n::foreach_tensor_sqrt_slow>>(kMap);
-  table.add<"_foreach_tanh_", &unary_<formulas::hyperbolic_tangent, &n::foreach_tensor_tanh_slow_>>(kMap);
+  table.add<"_foreach_tanh_", &unary<formulas::hyperbolic_tangent, &n::foreach_tensor_tanh_slow_>>(kMap);
   table.add<"_foreach_tanh", &unary<formulas::hyperbolic_tangent, &n::foreach_tensor_tanh_slow>>(kMap);
-  table.add<"_foreach_trunc_", &unary_<formulas::truncated, &n::foreach_tensor_trunc_slow_>>(kMap);
+  table.add<"_foreach_trunc_", &unary<formulas::truncated, &n::foreach_tensor_trunc_slow_>>(kMap);
   table.add<"_foreach_trunc", &unary<formulas::truncated, &n::foreach_tensor_trunc_slow>>(kMap);
   table.add<"_foreach_zero_", &zero_>(kMap);
   table.add<"_foreach_copy_", &copy_>("foreach_copy_");

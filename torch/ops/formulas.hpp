@@ -7,6 +7,10 @@
 
 namespace torch_clutch::formulas {
 
+/// Bounds in PyTorch's order: NaN stays, and the upper bound wins.
+inline Expr at_least(const Expr& x, const Expr& low) { return clutch::select(x < low, low, x); }
+inline Expr at_most(const Expr& x, const Expr& high) { return clutch::select(x > high, high, x); }
+
 inline constexpr auto negated = [](const In& in) { return -in.x[0]; };
 inline constexpr auto magnitude = [](const In& in) { return clutch::abs(in.x[0]); };
 inline constexpr auto sign = [](const In& in) { return clutch::sign(in.x[0]); };

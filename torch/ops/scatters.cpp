@@ -78,10 +78,10 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   TORCH_CHECK(!weighed || (weights->dim() == 1 && weights->numel() == self.numel()), "weights should be 1-d and have the same length as input");
   const at::ScalarType dtype = !weighed ? at::kLong : weights->scalar_type() == at::kFloat ? at::kFloat : at::kDouble;
   if (self.numel() == 0) return at::zeros({minimum}, self.options().dtype(dtype));
-  const auto [lowest, largest] = at::aminmax(self.to(at::kLong));
+  const at::Tensor numbers = self.to(at::kLong);
+  const auto [lowest, largest] = at::aminmax(numbers);
   TORCH_CHECK(lowest.item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
   const int64_t bins = std::max(minimum, largest.item<int64_t>() + 1);
-  const at::Tensor numbers = self.to(at::kLong);
   if (weighed) return at::zeros({bins}, self.options().dtype(dtype)).scatter_add_(0, numbers, weights->to(dtype));
   return unwrap(clutch::group_by(wrap(numbers), bins).offsets).diff().to(dtype);
 }
