@@ -45,15 +45,15 @@ int rank_of(DType dtype) {
 DType larger(DType a, DType b) { return rank_of(a) >= rank_of(b) ? a : b; }
 bool is_real(const ExprNode& n) { return is_floating(n.dtype); }
 
+bool is_number(const ExprNode& n) { return n.op == ExprOp::constant || n.op == ExprOp::param; }
+
 bool fits_i32(const ExprNode& n) {
-  if (n.op != ExprOp::constant && n.op != ExprOp::param) return false;
+  if (!is_number(n)) return false;
   auto v = static_cast<std::int64_t>(n.bits);
   return v >= INT32_MIN && v <= INT32_MAX;
 }
 
 Expr convert(const Expr& x, DType dtype);
-
-bool is_number(const ExprNode& n) { return n.op == ExprOp::constant || n.op == ExprOp::param; }
 
 Expr adopt_number(const ExprNode& n, DType dtype) {
   ExprNode made = n;

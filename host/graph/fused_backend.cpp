@@ -45,13 +45,6 @@ void FusedBackend::prepare(const GraphState& state, const FuseOptions& options) 
   stale_.clear(), updated_.clear();
 }
 
-namespace {
-// Its table, and what that names, are in memory of their own: the words are addresses, of other temporaries than the node's.
-bool holds_table(const GraphWork& work, int use) {
-  return work.table.first_base >= 0 && (use == work.table.use || (work.contents && use + 1 == static_cast<int>(work.uses.size())));
-}
-}  // namespace
-
 void FusedBackend::changed(const GraphProgram& program, std::span<const int> nodes) {
   const GraphState& state = program.state();
   for (int node : nodes)
@@ -77,7 +70,7 @@ void FusedBackend::changed(const GraphProgram& program, std::span<const int> nod
       const auto [node, use] = step.addresses[u];
       const GraphWork& from = state.nodes[static_cast<std::size_t>(node)];
       if (state.buffers[static_cast<std::size_t>(from.uses[static_cast<std::size_t>(use)].buffer)].kind == GraphBuffer::Kind::temporary) continue;
-      if (holds_table(work, static_cast<int>(u))) continue;
+      if (work.holds_table(static_cast<int>(u))) continue;
       inner_->move_use(static_cast<int>(s), static_cast<int>(u), from.set[static_cast<std::size_t>(use)]);
     }
   }

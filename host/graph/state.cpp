@@ -126,16 +126,15 @@ void GraphState::take_memory(const GraphState& from) {
     buffer.storage = std::shared_ptr<Storage>(std::shared_ptr<void>(), buffer.storage.get());
   }
   for (GraphWork& node : nodes) {
-    if (node.table.first_base < 0) continue;
-    auto own = [&](GraphUse& use) {
+    for (std::size_t u = 0; u < node.uses.size(); ++u) {
+      if (!node.holds_table(static_cast<int>(u))) continue;
+      GraphUse& use = node.uses[u];
       GraphBuffer made{.kind = GraphBuffer::Kind::constant, .bytes = use.bytes};
       if (use.buffer >= 0) made = buffers[static_cast<std::size_t>(use.buffer)];
       made.storage = std::make_shared<Storage>(stream, made.bytes, "Graph::instantiate");
       use.buffer = static_cast<int>(buffers.size());
       buffers.push_back(std::move(made));
-    };
-    own(node.uses[static_cast<std::size_t>(node.table.use)]);  // its words are addresses, which are others here
-    if (node.contents) own(node.uses.back());
+    }
   }
   find_lifetimes();
   place_nodes();

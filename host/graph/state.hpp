@@ -78,6 +78,8 @@ struct GraphWork {
 
   /// The same call without addresses and kernel object.
   GraphWork copy() const;
+  /// Whether a use is its table, or what the table says is there: words and contents that are addresses of this program alone.
+  bool holds_table(int use) const { return table.first_base >= 0 && (use == table.use || (contents && use + 1 == static_cast<int>(uses.size()))); }
 };
 
 /// Sets the node's arguments on a kernel object. Returns the bytes of local memory among the arguments.
