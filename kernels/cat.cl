@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cat and its kin: many pieces, each a view that is copied into another view of the same sizes, in one launch.
 // Ownership: a group owns chunks of CLUTCH_TILE elements of a piece, in the order of its elements. On devices whose groups are threads the item copies whole
-// rows by vectors; else its items take elements in turn. No local memory. Needs: T, an unsigned type of the element's size; CLUTCH_SIZE, that size;
-// CLUTCH_TILE; WIDTH. May have: CLUTCH_GROUPED (work-groups have several items).
+// runs, by vectors where both sides are contiguous; else its items take elements in turn. No local memory. Needs: T, an unsigned type of the element's size;
+// CLUTCH_SIZE, that size; CLUTCH_TILE; WIDTH. May have: CLUTCH_GROUPED (work-groups have several items).
 #include "cat/args.h"
 #include "common/dtype.clh"
 #include "common/launch.clh"
@@ -30,8 +30,6 @@ static inline Chunk chunk_of(const Table* table, __global const ulong* words, ul
   return r;
 }
 
-// Rows: each row of a piece is a run of elements on both sides.
-#ifdef CLUTCH_ENTRY_cat_rows
 #ifndef CLUTCH_GROUPED
 static inline void copy_run(__global T* to, __global const T* from, ulong count, uint streaming) {
   ulong i = 0;
@@ -54,6 +52,8 @@ static inline void copy_run(__global T* to, __global const T* from, ulong count,
 }
 #endif
 
+// Rows: each row of a piece is a run of elements on both sides.
+#ifdef CLUTCH_ENTRY_cat_rows
 static inline void cat_rows_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, CatArgs args) {
   for (ulong c = group; c < args.chunk_count; c += groups) {
     const Chunk chunk = chunk_of(table, words, c, CAT_ROW_WORDS, CAT_ROW_COUNT, &args);
@@ -87,19 +87,42 @@ __kernel void cat_rows(CLUTCH_PREDICATE CLUTCH_TABLE_PARAMS, __global const ucha
 
 // Any strides.
 #ifdef CLUTCH_ENTRY_cat_strided
+// Where element i of the dimensions from d on is in a piece, x, and in what it comes from, y.
+static inline ulong2 offsets_of(__global const ulong* words, int d, int rank, ulong i) {
+  ulong2 r = (ulong2)(0, 0);
+  for (; d < rank; ++d) {
+    const ulong size = words[CAT_SIZES + d], next = i / size, at = i - next * size;
+    r.x += at * words[CAT_TO_STRIDES + d], r.y += at * words[CAT_FROM_STRIDES + d];
+    i = next;
+  }
+  return r;
+}
+
 static inline void cat_strided_body(CLUTCH_ID_PARAMS, const Table* table, __global const ulong* words, CatArgs args) {
   for (ulong c = group; c < args.chunk_count; c += groups) {
     const Chunk chunk = chunk_of(table, words, c, CAT_STRIDED_WORDS, CAT_COUNT, &args);
     const int rank = (int)chunk.words[CAT_RANK];
+#ifdef CLUTCH_GROUPED
     for (ulong i = chunk.begin + item; i < chunk.end; i += items) {
-      ulong rest = i, to = 0, from = 0;
-      for (int d = 0; d < rank; ++d) {
-        const ulong size = chunk.words[CAT_SIZES + d], next = rest / size, at = rest - next * size;
-        to += at * chunk.words[CAT_TO_STRIDES + d], from += at * chunk.words[CAT_FROM_STRIDES + d];
-        rest = next;
-      }
-      chunk.to[to] = chunk.from[from];
+      const ulong2 at = offsets_of(chunk.words, 0, rank, i);
+      chunk.to[at.x] = chunk.from[at.y];
     }
+#else
+    // An item has whole runs of the innermost dimension, so that it divides once a run.
+    const ulong length = chunk.words[CAT_SIZES], to_stride = chunk.words[CAT_TO_STRIDES], from_stride = chunk.words[CAT_FROM_STRIDES];
+    ulong row = chunk.begin / length, column = chunk.begin - row * length;
+    for (ulong i = chunk.begin; i < chunk.end; ++row, column = 0) {
+      const ulong run = min(length - column, chunk.end - i);
+      const ulong2 at = offsets_of(chunk.words, 1, rank, row);
+      __global T* to = chunk.to + at.x + column * to_stride;
+      __global const T* from = chunk.from + at.y + column * from_stride;
+      if (to_stride == 1 && from_stride == 1)
+        copy_run(to, from, run, args.streaming);
+      else
+        for (ulong k = 0; k < run; ++k) to[k * to_stride] = from[k * from_stride];
+      i += run;
+    }
+#endif
   }
 }
 

@@ -79,10 +79,10 @@ struct CatCase {
       {"cat_rows", Edit::stride, "from_stride = chunk.words[CAT_FROM_STRIDE]", "from_stride = chunk.words[CAT_TO_STRIDE]"},
       {"cat_rows", Edit::offset, "column = chunk.begin - row * length", "column = (chunk.begin - row * length) / 2"},
       {"cat_rows", Edit::arithmetic, "args->first_chunk + c]", "args->first_chunk + c / 2]"},
-      {"cat_strided", Edit::tail, "i < chunk.end; i += items", "i + 1 < chunk.end; i += items"},
-      {"cat_strided", Edit::stride, "at * chunk.words[CAT_FROM_STRIDES + d]", "at * chunk.words[CAT_TO_STRIDES + d]"},
+      {"cat_strided", Edit::tail, "r.end = min(r.begin + CLUTCH_TILE, r.words[count_word])", "r.end = min(r.begin + CLUTCH_TILE, r.words[count_word] - 1)"},
+      {"cat_strided", Edit::stride, "at * words[CAT_FROM_STRIDES + d]", "at * words[CAT_TO_STRIDES + d]"},
       {"cat_strided", Edit::offset, "row + CAT_FROM", "row + CAT_TO"},
-      {"cat_strided", Edit::arithmetic, "rest - next * size", "rest - next * size / 2"},
+      {"cat_strided", Edit::arithmetic, "i - next * size", "i - next * size / 2"},
   };
 };
 
