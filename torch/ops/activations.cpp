@@ -53,6 +53,11 @@ at::Tensor& silu_backward_out(const at::Tensor& grad, const at::Tensor& self, at
     return in.x[0] * s * (1.0 + in.x[1] * (1.0 - s));
   });
 }
+// PyTorch makes this form of five other ops where a backend has none.
+at::Tensor silu_backward(const at::Tensor& grad, const at::Tensor& self) {
+  at::Tensor out = at::empty({0}, self.options());
+  return silu_backward_out(grad, self, out);
+}
 Expr softplus_of(const Expr& x) { return clutch::max(x, 0.0) + clutch::log1p(clutch::exp(-clutch::abs(x))); }
 at::Tensor& mish_out(const at::Tensor& self, at::Tensor& out) {
   return unary(out, self, [](const In& in) { return in.x[0] * clutch::tanh(softplus_of(floating(in.x[0]))); });
@@ -256,6 +261,7 @@ void add_activations(OpTable& table) {
   table.add<"gelu.out", &gelu_out>("gelu");
   table.add<"gelu_backward.grad_input", &gelu_backward_out>("map");
   table.add<"silu.out", &silu_out>("silu");
+  table.add<"silu_backward", &silu_backward>("map");
   table.add<"silu_backward.grad_input", &silu_backward_out>("map");
   table.add<"mish.out", &mish_out>("map of softplus");
   table.add<"mish_backward", &mish_backward>("map");
