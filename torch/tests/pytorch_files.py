@@ -36,7 +36,7 @@ OPENREG = "cpp_extensions/open_registration_extension/torch_openreg/tests"
 # What is read otherwise than it is written, by file.
 FLEX_CPU = [(b'test_device[0] if HAS_GPU else "cuda"', b'test_device[0]')]
 FLEX = [(b'device=test_device[0])\nclass', b'device="cpu")\nclass'), (b'test_device = ("cpu",)', b'test_device = ("clutch", "privateuse1")'), (b'SubstringSet(["cuda", "xpu"])', b'SubstringSet(["clutch"])'),
-        (b"return item in self.items", b'return item.split(":")[0] in self.items')]
+        (b"return item in self.items", b'return item.split(":")[0] in self.items'), (b'WithBackend("inductor")', b'WithBackend("clutch")')]
 READ_AS = {"clutch": {"openreg": [(b"openreg", b"clutch")], "inductor/test_flex_attention": FLEX_CPU + FLEX}, "cpu": {"inductor/test_flex_attention": FLEX_CPU}}
 DEVICES = {"clutch": "privateuse1", "cpu": "cpu"}  # by PyTorch's names of classes of tests
 COLUMNS = ("pass", "fail", "error", "late", "crash", "skip")
@@ -91,12 +91,21 @@ class ReadAs(importlib.machinery.SourceFileLoader):
         return data
 
 
+def by_clutch(compile_function):
+    """torch.compile by clutch's backend, where the test names none or the inductor."""
+    @functools.wraps(compile_function)
+    def compiled(*args, backend="inductor", **kwargs):
+        return compile_function(*args, backend="clutch" if backend == "inductor" else backend, **kwargs)
+
+    return compiled
+
+
 def load(asked, file):
     import torch
     import torch_clutch  # noqa: F401, before PyTorch lists the devices that it has tests for
 
     if asked.child == "clutch" and file.startswith("inductor/"):
-        torch.compile = functools.partial(torch.compile, backend="clutch")
+        torch.compile = by_clutch(torch.compile)
     tests = []
     paths = paths_of(asked, file)
     for path in paths:

@@ -82,6 +82,36 @@ def test_grouped_heads_and_autocast():
         assert flex.flex_attention(q, k, v, enable_gqa=True).dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("of_q, of_kv", [(torch.float32, torch.float16), (torch.float16, torch.float8_e4m3fn)], ids=["f16", "f8"])
+def test_narrower_keys_and_values_are_widened(of_q, of_kv):
+    q = torch.randn(1, 2, 40, 16).to(of_q)
+    k, v = (torch.randn(1, 2, 40, 16).to(of_kv) for _ in range(2))
+    device = [t.to("clutch").requires_grad_() for t in (q, k, v)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = flex.flex_attention(*device)
+    host = [t.to(of_q).double().requires_grad_() for t in (q, k, v)]
+    wanted = torch.softmax(host[0] @ host[1].mT / 4, -1) @ host[2]
+    assert out.dtype == of_q
+    bound = 2e-3 if of_q == torch.float16 else 4e-6
+    torch.testing.assert_close(out.cpu().double(), wanted, rtol=0, atol=bound)
+    if of_kv == torch.float8_e4m3fn:
+        return  # autograd adds no gradients of 8 bits
+    out.sum().backward()
+    wanted.sum().backward()
+    for a, b, dtype in zip(device, host, (of_q, of_kv, of_kv)):
+        assert a.grad.dtype == dtype
+        torch.testing.assert_close(a.grad.cpu().double(), b.grad, rtol=1e-3, atol=2e-5)
+
+
+def test_keys_of_another_dtype_as_wide_go_the_dense_way():
+    q = torch.randn(1, 2, 16, 16).half()
+    k, v = (torch.randn(1, 2, 16, 16).bfloat16() for _ in range(2))
+    with pytest.warns(UserWarning, match="torch.bfloat16 with queries of torch.float16"):
+        out = flex.flex_attention(q.to("clutch"), k.to("clutch"), v.to("clutch"))
+    torch.testing.assert_close(out.cpu(), flex.flex_attention(q, k, v), rtol=0, atol=2e-3)
+
+
 def test_an_unknown_op_takes_the_dense_formula_and_says_so():
     q, k, v = (torch.randn(1, 1, 8, 16, device="clutch") for _ in range(3))
     with pytest.warns(UserWarning, match="the op lgamma is not known there"):

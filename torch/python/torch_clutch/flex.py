@@ -62,6 +62,14 @@ def _call(q, k, score_mod, block_mask, score_buffers, mask_buffers, backward=Fal
     return (score, score_reads, mask, mask_reads, blocks, sizes)
 
 
+def _as_query(query, key, value):
+    """Keys and values of the query's dtype: narrower ones are widened, exactly."""
+    for t in (key, value):
+        if t.dtype != query.dtype and t.element_size() >= query.element_size():
+            raise flex_program.Unknown(f"{t.dtype} with queries of {query.dtype}")
+    return key.to(query.dtype), value.to(query.dtype)
+
+
 def _dense(why, implementation, *args):
     if isinstance(why, ValueError):
         if _TOO_MANY not in str(why):
@@ -80,7 +88,7 @@ def register():
     def forward(query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers=(), mask_mod_other_buffers=()):
         try:
             call = _call(query, key, score_mod, block_mask, score_mod_other_buffers, mask_mod_other_buffers)
-            out, lse, largest = torch.ops.clutch.flex(query, key, value, *call, scale)
+            out, lse, largest = torch.ops.clutch.flex(query, *_as_query(query, key, value), *call, scale)
         except (flex_program.Unknown, ValueError) as why:
             return _dense(why, hop.sdpa_dense, query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
         return out, lse / _LN2, largest / _LN2
@@ -93,13 +101,13 @@ def register():
         grad_lse = None if grad_logsumexp is None else grad_logsumexp.contiguous() / _LN2
         try:
             call = _call(query, key, fw_graph, block_mask, score_mod_other_buffers, mask_mod_other_buffers, backward=True)
-            made = torch.ops.clutch.flex_backward(grad_out, grad_lse, query, key, value, out, logsumexp * _LN2, *call, scale)
+            made = torch.ops.clutch.flex_backward(grad_out, grad_lse, query, *_as_query(query, key, value), out, logsumexp * _LN2, *call, scale)
         except (flex_program.Unknown, ValueError) as why:
             return _dense(why, hop.sdpa_dense_backward, query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph, joint_graph, block_mask, scale,
                           kernel_options, score_mod_other_buffers, mask_mod_other_buffers)
         of_q, of_k, of_v, captured = made
         captured = iter(captured)
-        return of_q, of_k, of_v, tuple(next(captured) if isinstance(b, torch.Tensor) else None for b in score_mod_other_buffers)
+        return of_q, of_k.to(key.dtype), of_v.to(value.dtype), tuple(next(captured) if isinstance(b, torch.Tensor) else None for b in score_mod_other_buffers)
 
     @hop.flex_attention.py_impl(DispatchKey.AutocastPrivateUse1)
     def autocast(query, key, value, *rest):
