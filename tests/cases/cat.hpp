@@ -82,6 +82,7 @@ struct CatCase {
       {"cat_strided", Edit::tail, "r.end = min(r.begin + CLUTCH_TILE, r.words[count_word])", "r.end = min(r.begin + CLUTCH_TILE, r.words[count_word] - 1)"},
       {"cat_strided", Edit::stride, "at * words[CAT_FROM_STRIDES + d]", "at * words[CAT_TO_STRIDES + d]"},
       {"cat_strided", Edit::offset, "row + CAT_FROM", "row + CAT_TO"},
+      {"cat_strided", Edit::offset, "at.x + column * to_stride", "at.x + column / 2 * to_stride"},
       {"cat_strided", Edit::arithmetic, "i - next * size", "i - next * size / 2"},
   };
 };
