@@ -5,11 +5,11 @@
 // Ownership: an item takes `chunk` whole blocks at a time, without local memory. reduce_groups: a team of items takes a block, or, if CLUTCH_FINAL, a row of
 // one block, and a group a longer row; local memory of REDUCE_GROUP_ITEMS + REDUCE_BLOCK accumulators. reduce_column_groups: a group takes blocks of
 // neighbouring results; local memory of 2 REDUCE_GROUP_ITEMS accumulators. reduce_buffered: the item's buffer holds a block, or one and a panel
-// (REDUCE_MOST_ACROSS). Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the accumulator's dtype (f32, f64, i64, i32, bool),
-// and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL,
-// CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS, 0 or 1; reduce_columns, reduce_groups, reduce_column_groups: CLUTCH_SEVERAL, 0 or 1;
-// reduce_rows: CLUTCH_SHORT, 0 or 1. Operand b0 is the output, inputs follow, then positions, which have strides and no memory; its strides over the kept
-// dimensions are s0, the inputs' are s1,
+// (REDUCE_MOST_ACROSS), or, if CLUTCH_STRIPS, a chain of each lane. Needs: what common/reduce_order.clh needs; CLUTCH_OP (common/reductions.h); A_NAME, the
+// accumulator's dtype (f32, f64, i64, i32, bool), and A_IS_...; CLUTCH_ABREAST; CLUTCH_FINAL (1: apply CLUTCH_AFTER and store the result); and from
+// expression.clh: CLUTCH_EXPRESSION and, if CLUTCH_FINAL, CLUTCH_AFTER, with their parameters; reduce_buffered: CLUTCH_ACROSS and CLUTCH_STRIPS, 0 or 1;
+// reduce_columns, reduce_groups, reduce_column_groups: CLUTCH_SEVERAL, 0 or 1; reduce_rows: CLUTCH_SHORT, 0 or 1. Operand b0 is the output, inputs follow, then
+// positions, which have strides and no memory; its strides over the kept dimensions are s0, the inputs' are s1,
 // ...; the inputs' strides over the reduced dimensions are r1, ...
 #include "common/expr.clh"
 #include "common/launch.clh"
@@ -420,6 +420,9 @@ __kernel void reduce_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 //                                     a0 b0 c0 d0 ...                                      a0 a1 a2 ... b0 b1 b2 ... c0 ...
 //                                     a1 b1 c1 d1 ...
 #ifdef CLUTCH_ENTRY_reduce_buffered
+//
+// Neighbours of more than REDUCE_MOST_ACROSS elements (CLUTCH_STRIPS) go strip by strip: REDUCE_STRIPS vectors of neighbours abreast. A
+// buffer for each lane holds the chain that is being filled, and the sums of the chains before it stay.
 #if CLUTCH_ACROSS
 #define BUFFER (REDUCE_BLOCK + WIDTH * REDUCE_MOST_ACROSS + 16)
 #define ALONG across
@@ -476,6 +479,23 @@ static inline void put_runs(A* to, IDX count, RUN_PARAMS) {
   }
 }
 #if CLUTCH_ACROSS
+// Rows of memory that are read so many steps later come near: a core guesses no addresses so far from one another.
+#define ROWS_AHEAD 64
+#define FETCH_ROW(k, bytes) CLUTCH_PREFETCH(CLUTCH_CONCAT(b, k) + ((long)row[k] + (long)ROWS_AHEAD * reduced[k][0]) * bytes);
+// WIDTH elements of each of WIDTH neighbours, of places from `from` on along dimension 0; a vector for each neighbour.
+static inline void load_square(V* x, const IDX* here, IDX from, int across, IDX reduced[][CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+#pragma unroll
+  for (int i = 0; i < WIDTH; ++i) {
+    IDX row[CLUTCH_OPERANDS];
+    for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = here[k] + (from + i) * reduced[k][0];
+    CLUTCH_FETCH_INPUTS(FETCH_ROW)
+    V value;
+    CLUTCH_EXPRESSION(LOAD_RUN, POSITION_RUN, CLUTCH_SET_VALUE)
+    x[i] = value;
+  }
+  transpose(x);
+}
+#if !CLUTCH_STRIPS
 // The elements of WIDTH neighbours along `across`, from `here` on, of which the first `skipped` are left out.
 static inline void put_panel(A* to, int skipped, int across, IDX inner, RUN_PARAMS) {
   const IDX length = reduced_size[0];
@@ -483,15 +503,7 @@ static inline void put_panel(A* to, int skipped, int across, IDX inner, RUN_PARA
     for (IDX j = 0; j < length; j += WIDTH) {
       const IDX from = min(j, (IDX)(length - WIDTH));
       V x[WIDTH];
-#pragma unroll
-      for (int i = 0; i < WIDTH; ++i) {
-        IDX row[CLUTCH_OPERANDS];
-        for (int k = 1; k < CLUTCH_OPERANDS; ++k) row[k] = here[k] + (from + i) * reduced[k][0];
-        V value;
-        CLUTCH_EXPRESSION(LOAD_RUN, POSITION_RUN, CLUTCH_SET_VALUE)
-        x[i] = value;
-      }
-      transpose(x);
+      load_square(x, here, from, across, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
 #pragma unroll
       for (int l = 0; l < WIDTH; ++l)
         if (l >= skipped) PUT(to + (l - skipped) * inner + done + from, x[l]);
@@ -500,6 +512,39 @@ static inline void put_panel(A* to, int skipped, int across, IDX inner, RUN_PARA
   }
 }
 #endif
+#endif
+#if CLUTCH_STRIPS
+// A lane's elements of a chain that is being filled, the last vector of which ends behind it.
+#define STRIP (CLUTCH_CHAIN + 16)
+#define STRIPS (REDUCE_STRIPS * WIDTH)
+// Adds `count` elements of a chain to its sums; behind them is place for a whole vector.
+static inline void add_chain(V* sums, A* chain, uint count) {
+  for (uint j = count; j < (count + 15) / 16 * 16; ++j) chain[j] = (A)CLUTCH_IDENTITY;
+  for (uint j = 0; j < count; j += 16) {
+#pragma unroll
+    for (int v = 0; v < CLUTCH_CHAIN_VECTORS; ++v) sums[v] = CLUTCH_COMBINE(CLUTCH_LANES_OF(A), sums[v], GET(chain + j + v * WIDTH));
+  }
+}
+// What is known of a block so far: the sums of whole chains, and elements of one.
+typedef struct {
+  V sums[CLUTCH_VECTORS];
+  A chain[STRIP];
+} reduce_part_t;
+static inline void clear(reduce_part_t* part) {
+  for (int v = 0; v < CLUTCH_VECTORS; ++v) part->sums[v] = (V)(A)CLUTCH_IDENTITY;
+}
+// The block of which `begun` has `count` elements and `rest` the others: those of the chain from `count` on, and the sums of the chains behind it.
+static inline A joined(reduce_part_t* begun, const reduce_part_t* rest, uint count) {
+  uint chain = count / CLUTCH_CHAIN;
+  const uint filled = count % CLUTCH_CHAIN;
+  if (filled > 0) {
+    for (uint j = filled; j < CLUTCH_CHAIN; ++j) begun->chain[j] = rest->chain[j];
+    add_chain(begun->sums + chain++ * CLUTCH_CHAIN_VECTORS, begun->chain, CLUTCH_CHAIN);
+  }
+  for (uint v = chain * CLUTCH_CHAIN_VECTORS; v < CLUTCH_VECTORS; ++v) begun->sums[v] = rest->sums[v];
+  return tree_of(begun->sums);
+}
+#else
 // The block's elements in the order of common/reduce_order.clh.
 static inline A total_of(A* from, int count) {
   V acc[CLUTCH_VECTORS];
@@ -521,6 +566,7 @@ static inline A total_of(A* from, int count) {
   }
   return tree_of(acc);
 }
+#endif
 __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, int rank,
                               CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, int reduced_rank, CLUTCH_SHAPE_VECTOR reduced_sizes CLUTCH_REDUCED_PARAMS,
                               int across CLUTCH_EXTRA_KERNEL_PARAMS CLUTCH_AFTER_KERNEL_PARAMS) {
@@ -529,12 +575,109 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
   REDUCE_SHAPE
   REDUCED_SHAPE
   CLUTCH_SHIFT_BUFFERS
-  A buffer[BUFFER];
 #if CLUTCH_ACROSS
   IDX inner = 1;
   for (int d = 0; d < across; ++d) inner *= reduced_size[d];
 #endif
-  const ulong blocks = reduce_blocks(m), tasks = n * blocks;
+  const ulong blocks = reduce_blocks(m);
+#if CLUTCH_STRIPS
+  // An item takes panels of STRIPS neighbours, and the blocks that begin in them; the last of these goes on in the panel behind.
+  const IDX side = reduced_size[across];
+  const ulong panels_of_side = reduce_panels(side, STRIPS), panels = m / inner / side * panels_of_side;
+  const ulong each = max((ulong)1, chunk * REDUCE_BLOCK / (STRIPS * (ulong)inner)), shares = reduce_panels(panels, each);
+  // Blocks that begin in lanes, what lanes have of those before, and what a panel has of its last block.
+  reduce_part_t begun[STRIPS], ahead[STRIPS], carried;
+  for (ulong task = group * items + item; task < n * shares; task += groups * items) {
+    const ulong number = task / shares, first = (task - number * shares) * each, last = min(first + each, panels);
+    IDX offset[CLUTCH_OPERANDS] = {0}, here[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES];
+    add_offsets((IDX)number, rank, size, kept, 0, offset);
+    for (ulong panel = first; panel < last; ++panel) {
+      const ulong sides = panel / panels_of_side;
+      const IDX beside = (IDX)(panel - sides * panels_of_side) * STRIPS;
+      // The last panel of a side has lanes of the one before besides.
+      const int skipped = (int)max((IDX)0, (IDX)(beside + STRIPS - side));
+      IDX element = ((IDX)sides * side + beside) * inner;
+      go_to(place, here, element, offset, reduced_rank, reduced_size, reduced);
+      for (int k = 1; k < CLUTCH_OPERANDS; ++k) here[k] -= skipped * reduced[k][across];
+      // By lane: the place in its block of the next element; the block; elements of its first block that are of the neighbour before.
+      uint at[STRIPS], before[STRIPS];
+      ulong block[STRIPS];
+      for (int l = skipped; l < STRIPS; ++l, element += inner) {
+        block[l] = (ulong)element / REDUCE_BLOCK;
+        before[l] = at[l] = (uint)((ulong)element - block[l] * REDUCE_BLOCK);
+        clear(&begun[l]);
+      }
+      if (panel > first && at[skipped] > 0) {
+        begun[skipped] = carried;
+        before[skipped] = 0;
+      }
+      for (IDX done = 0; done < inner; done += reduced_size[0]) {
+        int step = 0;
+        for (IDX j = 0; j < reduced_size[0]; j += step) {
+          // Places that fill no whole step go first; the next step puts its elements upon those behind them.
+          step = j == 0 && reduced_size[0] % WIDTH ? (int)(reduced_size[0] % WIDTH) : WIDTH;
+          for (int first_lane = 0; first_lane < STRIPS; first_lane += WIDTH) {
+            IDX square[CLUTCH_OPERANDS];
+            for (int k = 1; k < CLUTCH_OPERANDS; ++k) square[k] = here[k] + first_lane * reduced[k][across];
+            V x[WIDTH];
+            load_square(x, square, j, across, reduced CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+#pragma unroll
+            for (int l = 0; l < WIDTH; ++l)
+              if (first_lane + l >= skipped) PUT(begun[first_lane + l].chain + at[first_lane + l] % CLUTCH_CHAIN, x[l]);
+          }
+          for (int l = skipped; l < STRIPS; ++l) {
+            reduce_part_t* part = &begun[l];
+            const uint chain = at[l] / CLUTCH_CHAIN;
+            at[l] += step;
+            if (at[l] / CLUTCH_CHAIN == chain) continue;
+            if (before[l] > chain * CLUTCH_CHAIN)
+              for (uint i = before[l] % CLUTCH_CHAIN; i < CLUTCH_CHAIN; ++i) ahead[l].chain[i] = part->chain[i];
+            else
+              add_chain(part->sums + chain * CLUTCH_CHAIN_VECTORS, part->chain, CLUTCH_CHAIN);
+            PUT(part->chain, GET(part->chain + CLUTCH_CHAIN));
+            if (at[l] < REDUCE_BLOCK) continue;
+            if (before[l] > 0) {
+              for (int v = 0; v < CLUTCH_VECTORS; ++v) ahead[l].sums[v] = part->sums[v];
+            } else {
+              const A result = tree_of(part->sums);
+              STORE_RESULT(offset[0], block[l], blocks, number, result);
+            }
+            clear(part);
+            before[l] = 0, at[l] -= REDUCE_BLOCK, ++block[l];
+          }
+        }
+        go_on(place, here, 0, reduced_size[0], across, reduced_size, reduced);
+      }
+      // Blocks that go on in the neighbour behind, and the result's last one, which ends.
+      for (int l = skipped; l < STRIPS; ++l) {
+        uint count = at[l];
+        if (count == 0) continue;
+        A result;
+        if (l + 1 < STRIPS) {
+          result = joined(&begun[l], &ahead[l + 1], count);
+        } else if (panel + 1 == panels) {
+          add_chain(begun[l].sums + count / CLUTCH_CHAIN * CLUTCH_CHAIN_VECTORS, begun[l].chain, count % CLUTCH_CHAIN);
+          result = tree_of(begun[l].sums);
+        } else if (panel + 1 < last) {
+          carried = begun[l];
+          continue;
+        } else {
+          go_to(place, here, element, offset, reduced_rank, reduced_size, reduced);
+          while (count < REDUCE_BLOCK) {
+            const uint filled = count % CLUTCH_CHAIN, some = CLUTCH_CHAIN - filled;
+            put_runs(begun[l].chain + filled, (IDX)some, RUN_NAMES);
+            add_chain(begun[l].sums + count / CLUTCH_CHAIN * CLUTCH_CHAIN_VECTORS, begun[l].chain, CLUTCH_CHAIN);
+            count += some;
+          }
+          result = tree_of(begun[l].sums);
+        }
+        STORE_RESULT(offset[0], block[l], blocks, number, result);
+      }
+    }
+  }
+#else
+  A buffer[BUFFER];
+  const ulong tasks = n * blocks;
   for (ulong task = (group * items + item) * chunk; task < tasks; task += groups * items * chunk) {
     // Blocks of one result after another.
     for (ulong one = task, end = min(task + chunk, tasks); one < end;) {
@@ -583,6 +726,7 @@ __kernel void reduce_buffered(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulon
       one += last - first;
     }
   }
+#endif
 }
 #endif
 

@@ -149,7 +149,7 @@ constexpr std::int64_t kLeastRun = 16;
 constexpr std::string_view kBuffered = "reduce_buffered";
 
 std::string fits_buffer(const DeviceTraits& traits, const ReduceProblem& p) {
-  if (p.vectors != ReduceVectors::runs && p.vectors != ReduceVectors::panels)
+  if (p.vectors == ReduceVectors::none || p.vectors == ReduceVectors::columns)
     return fmt::format("reduced elements must be in runs of at least {}, or in as many such runs side by side, got others", kLeastRun);
   return computes(traits, p);
 }
@@ -212,7 +212,7 @@ KernelPlan select(const DeviceTraits& traits, const ReduceProblem& p, std::strin
   if (plan.entry == "reduce_rows") plan.defines.set("CLUTCH_SHORT", p.short_rows && plan.tuning.local == 1);
   if (plan.entry == "reduce_columns") plan.defines.set("CLUTCH_SEVERAL", p.vectors == ReduceVectors::columns);
   if (takes_teams(plan.entry)) plan.defines.set("CLUTCH_SEVERAL", p.layout == ReduceLayout::strided);
-  if (plan.entry == kBuffered) plan.defines.set("CLUTCH_ACROSS", p.vectors == ReduceVectors::panels);
+  if (plan.entry == kBuffered) plan.defines.set("CLUTCH_ACROSS", p.vectors != ReduceVectors::runs).set("CLUTCH_STRIPS", p.vectors == ReduceVectors::strips);
   // An accumulator of booleans is an int; A_NAME says what it is made of.
   plan.defines.set_type("A", p.accumulator == DType::boolean ? DType::i32 : p.accumulator).set_text("A_NAME", name(p.accumulator));
   return plan;
@@ -230,8 +230,8 @@ struct Walks {
   std::array<std::int64_t, 16 * kMaxReduceOperands> kept{}, reduced{};
   ReduceLayout layout = ReduceLayout::rows;
   ReduceVectors vectors = ReduceVectors::none;
-  int across = 0;          ///< of panels: the dimension of neighbours
-  std::int64_t inner = 1;  ///< of panels: elements of each neighbour
+  int across = 0;          ///< of panels and strips: the dimension of neighbours
+  std::int64_t inner = 1;  ///< of panels and strips: elements of each neighbour
   bool wide_index = false;
 };
 
@@ -287,9 +287,11 @@ void find_vectors(Walks& w, std::size_t inputs) {
   const bool columns = w.kept_size[0] >= kLeastRun && is_near(w.kept, 0, inputs);
   if (columns) w.vectors = ReduceVectors::columns;
   if (columns || w.reduced_size[0] < kLeastRun) return;
-  for (std::int64_t d = 0, inner = 1; d < w.reduced_rank && inner <= REDUCE_MOST_ACROSS; inner *= w.reduced_size[static_cast<std::size_t>(d++)]) {
-    if (w.reduced_size[static_cast<std::size_t>(d)] < kLeastRun || !is_near(w.reduced, d, inputs)) continue;
-    w.vectors = d == 0 ? ReduceVectors::runs : ReduceVectors::panels, w.across = static_cast<int>(d), w.inner = inner;
+  for (std::int64_t d = 0, inner = 1; d < w.reduced_rank; inner *= w.reduced_size[static_cast<std::size_t>(d++)]) {
+    const bool strips = d > 0 && inner > REDUCE_MOST_ACROSS;
+    if (w.reduced_size[static_cast<std::size_t>(d)] < (strips ? REDUCE_STRIPS : 1) * kLeastRun || !is_near(w.reduced, d, inputs)) continue;
+    w.vectors = d == 0 ? ReduceVectors::runs : strips ? ReduceVectors::strips : ReduceVectors::panels;
+    w.across = static_cast<int>(d), w.inner = inner;
     return;
   }
 }
@@ -409,8 +411,9 @@ bool shares_rows(const Stage& s, const Reduction& r, std::string_view implementa
 
 /// Blocks that an item of reduce_buffered takes at least: those of several panels, or, where compute units would have no work then, of one.
 std::uint64_t panel_blocks(const Walks& w, std::uint64_t all, const DeviceTraits& traits) {
-  if (w.vectors != ReduceVectors::panels) return 1;
-  auto blocks = [&](std::int64_t panels) { return reduce_blocks(static_cast<std::uint64_t>(panels * 16 * w.inner)); };
+  if (w.vectors != ReduceVectors::panels && w.vectors != ReduceVectors::strips) return 1;
+  const std::int64_t panel = (w.vectors == ReduceVectors::strips ? REDUCE_STRIPS : 1) * kLeastRun * w.inner;
+  auto blocks = [&](std::int64_t panels) { return reduce_blocks(static_cast<std::uint64_t>(panels * panel)); };
   constexpr std::int64_t kPanels = 4;
   return all >= 4 * static_cast<std::uint64_t>(traits.compute_units) * blocks(kPanels) ? blocks(kPanels) : blocks(1);
 }
@@ -452,6 +455,7 @@ bool launch(const Stage& s, const Reduction& r, std::string_view implementation,
                                                   {.macro = "AFTER", .extra = "AFTER", .param = 'q', .captured = 'd'})
                                          .text
                                    : "#define CLUTCH_AFTER_KERNEL_PARAMS\n";
+    if (selected.entry == kBuffered) selected.expression += print_fetches(1, dtypes.first(s.inputs.size()));
     if (!takes_teams(selected.entry)) return build_plan(*r.runtime, selected);
     const bool rows = p.layout == ReduceLayout::rows, columns = p.layout == ReduceLayout::columns;
     KernelPlan other = select(r.runtime->traits(), p, rows ? "reduce_rows" : columns ? "reduce_columns" : "reduce_strided");

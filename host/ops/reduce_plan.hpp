@@ -24,7 +24,8 @@ enum class ReduceLayout : std::uint8_t {
 enum class ReduceVectors : std::uint8_t {
   none,
   runs,     ///< the innermost reduced one
-  panels,   ///< another reduced one
+  panels,   ///< another reduced one, whose neighbours are at most REDUCE_MOST_ACROSS elements long
+  strips,   ///< another reduced one, whose neighbours are longer
   columns,  ///< the innermost kept one
 };
 

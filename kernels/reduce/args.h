@@ -25,6 +25,8 @@
 
 // reduce_buffered: elements of each neighbour of a panel, at most. So many of 16 neighbours are 128 KiB of floats, which stay in a core's caches.
 #define REDUCE_MOST_ACROSS 2048
+// The same of longer neighbours: vectors abreast, so that a row of memory is read in a piece of 256 bytes of its page.
+#define REDUCE_STRIPS 4
 
 CLUTCH_SHARED_BEGIN
 

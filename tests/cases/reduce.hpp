@@ -167,6 +167,10 @@ struct ReduceCase {
     all.back().is_helper = true;  // the blocks are then reduced as rows
     all.push_back(problem("blocks of panels", "reduce_buffered", Reduce::sum, DType::f32, {101, 83}, {1, 107}, {0, 1}, seed + 19));
     all.back().is_helper = true;  // the same
+    for (DType dtype : {DType::f32, DType::f64}) {
+      all.push_back(problem(fmt::format("strips {}", name(dtype)), "reduce_buffered", Reduce::sum, dtype, {70, 2100}, {1, 71}, {0, 1}, seed + 29));
+      all.back().is_helper = true;  // the same
+    }
     all.push_back(problem("mean", "reduce_strided", Reduce::mean, DType::f32, {7, 9, 2}, {1, 20, 8}, {1}, seed + 5));
     all.push_back(problem("min", "reduce_rows", Reduce::amin, DType::f32, {3, 97}, {}, {1}, seed + 6));
     return all;
@@ -215,6 +219,14 @@ struct ReduceCase {
       {"reduce_buffered", Edit::offset, "buffer[j] = buffer[begin + j]", "buffer[j] = buffer[j]"},
       {"reduce_buffered", Edit::offset, "here[k] - ahead * reduced[k][across]", "here[k]"},
       {"reduce_buffered", Edit::arithmetic, "acc[v], GET(from + j))", "acc[v], GET(from))"},
+      {"reduce_buffered", Edit::stride, "here[k] -= skipped * reduced[k][across]", "here[k] -= 0"},
+      {"reduce_buffered", Edit::offset, "begun[skipped] = carried", "begun[skipped] = begun[skipped]"},
+      {"reduce_buffered", Edit::offset, "PUT(part->chain, GET(part->chain + CLUTCH_CHAIN))", "PUT(part->chain, GET(part->chain))"},
+      {"reduce_buffered", Edit::offset, "begun->chain[j] = rest->chain[j]", "begun->chain[j] = (A)CLUTCH_IDENTITY"},
+      {"reduce_buffered", Edit::offset, "begun->sums[v] = rest->sums[v]", "begun->sums[v] = begun->sums[v]"},
+      {"reduce_buffered", Edit::offset, "put_runs(begun[l].chain + filled", "put_runs(begun[l].chain"},
+      {"reduce_buffered", Edit::tail, "begun[l].chain, count % CLUTCH_CHAIN", "begun[l].chain, CLUTCH_CHAIN"},
+      {"reduce_buffered", Edit::arithmetic, "GET(chain + j + v * WIDTH)", "GET(chain + v * WIDTH)"},
       {"reduce_strided", Edit::tail, "end = (IDX)min((block + 1) * REDUCE_BLOCK, m)", "end = (IDX)min((block + 1) * REDUCE_BLOCK, m) - 1"},
       {"reduce_strided", Edit::stride, "REDUCED_SHAPE\n  CLUTCH_SHIFT_BUFFERS\n  REDUCE_TASKS",
        "REDUCED_SHAPE\n  reduced[1][0] -= 1;\n  CLUTCH_SHIFT_BUFFERS\n  REDUCE_TASKS"},

@@ -89,6 +89,10 @@ TEST(Reduce, EveryLayoutHasTheSameBits) {
       {"transposed planes of whole blocks", {3, 20, 64, 32}, {30, 1, 6000, 180}, {0, 1, 2, 3}},
       {"three reversed dimensions", {33, 5, 60}, {1, 40, 210}, {0, 1, 2}},
       {"transposed rows longer than a panel's", {20, 2100}, {1, 23}, {0, 1}},
+      {"transposed rows of several shares", {210, 4099}, {1, 211}, {0, 1}},
+      {"transposed planes of long rows", {3, 67, 4500}, {320000, 1, 71}, {0, 1, 2}},
+      {"transposed rows that do not join", {75, 70, 65}, {1, 77 * 66, 77}, {0, 1, 2}},
+      {"transposed rows of two results", {2, 81, 2050}, {180000, 1, 83}, {1, 2}},
       {"a transposed matrix of few neighbours", {9, 1000}, {1, 11}, {0, 1}},
       {"channels", {5, 3, 9, 49}, {}, {0, 2}},
       {"columns whose results lie across", {19, 33, 8}, {1, 21, 800}, {1}},
@@ -567,7 +571,7 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_columns");
   problem.layout = detail::ReduceLayout::strided;
   EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_strided");
-  for (auto vectors : {detail::ReduceVectors::runs, detail::ReduceVectors::panels}) {
+  for (auto vectors : {detail::ReduceVectors::runs, detail::ReduceVectors::panels, detail::ReduceVectors::strips}) {
     problem.vectors = vectors;
     EXPECT_EQ(detail::select(cpu, problem).entry, "reduce_buffered");
   }
@@ -588,7 +592,7 @@ TEST(Reduce, SelectionByTraitsAlone) {
   EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
   columns.layout = detail::ReduceLayout::strided, columns.vectors = detail::ReduceVectors::columns;
   EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_column_groups");
-  for (auto vectors : {detail::ReduceVectors::none, detail::ReduceVectors::runs, detail::ReduceVectors::panels}) {
+  for (auto vectors : {detail::ReduceVectors::none, detail::ReduceVectors::runs, detail::ReduceVectors::panels, detail::ReduceVectors::strips}) {
     columns.vectors = vectors;
     EXPECT_EQ(detail::select(gpu, columns).entry, "reduce_groups");
   }
