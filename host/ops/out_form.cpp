@@ -20,6 +20,25 @@ void check_out(const Tensor& out, const Dims& sizes, DType dtype, std::string_vi
   check_no_self_overlap(out, op);
 }
 
+bool takes_results(std::span<const Asked> asked, std::span<const Tensor* const> inputs) {
+  const Runtime* runtime = nullptr;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const Asked& a = asked[i];
+    if (!a.out.defined()) continue;
+    if (!a.exists || !(a.out.sizes() == a.sizes) || a.out.dtype() != a.dtype || !a.out.is_contiguous()) return false;
+    runtime = &a.out.storage()->runtime();
+    for (const Asked& other : asked.subspan(i + 1))
+      if (other.out.defined() && may_overlap(a.out, other.out)) return false;
+    for (const Tensor* input : inputs)
+      if (input->defined() && (&input->storage()->runtime() != runtime || may_overlap(a.out, *input))) return false;
+  }
+  return true;
+}
+
+namespace {
+bool is_same(const Tensor& a, const Tensor& b) { return a.storage() == b.storage() && a.byte_offset() == b.byte_offset() && a.strides() == b.strides(); }
+}  // namespace
+
 void store(std::span<const Stored> results, std::string_view op, const Stream& given) {
   std::vector<const Stored*> wanted;
   for (const Stored& s : results) {
@@ -33,7 +52,8 @@ void store(std::span<const Stored> results, std::string_view op, const Stream& g
       if (&other != &s && other.made.defined()) check_apart(s.out, other.made, op);
     wanted.push_back(&s);
   }
-  for (const Stored* s : wanted) copy_(s->out, s->made, {}, resolve_stream(given, s->made.storage()->runtime(), op));
+  for (const Stored* s : wanted)
+    if (!is_same(s->out, s->made)) copy_(s->out, s->made, {}, resolve_stream(given, s->made.storage()->runtime(), op));
 }
 
 void store(const Tensor& out, const Tensor& made, std::string_view op, const Stream& stream) {

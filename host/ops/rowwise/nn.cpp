@@ -57,6 +57,15 @@ std::vector<Tensor> by_rows_into(std::span<const Tensor> outputs, const std::str
   return {outputs.begin(), outputs.end()};
 }
 
+/// The same of one output: into `out`, or, if that is undefined, into a new tensor of this dtype. Unless it is wanted, the call is checked alone.
+template <std::size_t kInputs, class F>
+Tensor rows_or(const std::string& op, bool is_wanted, const Tensor& out, const Tensor (&inputs)[kInputs], const Dims& dims, DType dtype, const Stream& stream,
+               F&& f) {
+  if (!is_wanted) return detail::check_rowwise({}, traced_once(op, inputs, 0, f), inputs, {.dims = dims}), Tensor();
+  if (!out.defined()) return by_rows(op, inputs, {.dims = dims, .dtype = {dtype}}, stream, f)[0];
+  return by_rows_into(std::span(&out, 1), op, inputs, {.dims = dims}, stream, f)[0];
+}
+
 DType compute_dtype(const Tensor& x) { return detail::compute_dtype(x.dtype(), "nn"); }
 
 auto softmax_of = [](Row& row, Expr x) {
@@ -128,18 +137,26 @@ std::optional<Stream> stream_for_plugins(std::string_view op, const std::string&
   for (const Tensor* t : kept) fits = fits && t->sizes() == of_rows;
   return fits ? std::optional(detail::resolve_stream(given, runtime, op)) : std::nullopt;
 }
-/// A new tensor like the rows of x, with another dtype.
-Tensor like_row(const Tensor& x, const Dims& dims, DType dtype, const Stream& stream) {
+Dims row_sizes(const Tensor& x, const Dims& dims) {
   Dims sizes;
   for (const std::int64_t d : dims) sizes.push_back(x.sizes()[static_cast<int>(d)]);
-  return empty(sizes, {.dtype = dtype, .device = stream.device()}, stream);
+  return sizes;
+}
+/// A plugin's tensor for a result: the caller's, or a new one.
+Tensor made_or(const Tensor& out, const Dims& sizes, DType dtype, const Stream& stream) {
+  return out.defined() ? out : empty(sizes, {.dtype = dtype, .device = stream.device()}, stream);
 }
 
-/// The gradient of a tensor that was broadcast over the leading dimensions: the sum of f over these dimensions.
+/// The gradient of a tensor that was broadcast over the leading dimensions: the sum of f over these dimensions, into `out` if that is defined.
 template <class F, std::size_t kInputs>
-Tensor sum_leading(const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
-  if (x.rank() == count) return map(f, inputs, {.dtype = {like.dtype()}}, stream);
-  return reduce(Reduce::sum, f, inputs, {.dims = leading_dims(x, count), .dtype = {like.dtype()}}, stream);
+Tensor sum_leading(const Tensor& out, const Tensor& like, const Tensor& x, int count, F&& f, const Tensor (&inputs)[kInputs], const Stream& stream) {
+  const ReduceOptions options{.dims = leading_dims(x, count), .dtype = {like.dtype()}};
+  if (!out.defined()) return x.rank() == count ? map(f, inputs, {.dtype = {like.dtype()}}, stream) : reduce(Reduce::sum, f, inputs, options, stream);
+  if (x.rank() == count)
+    map_out(out, f, inputs, {}, stream);
+  else
+    reduce_out(out, Reduce::sum, f, inputs, {.dims = options.dims}, stream);
+  return out;
 }
 
 }  // namespace
@@ -269,45 +286,61 @@ void layer_norm_out(const LayerNormResult& out, const Tensor& x, const Tensor& w
   layer_normalized(std::array{out.y, out.mean, out.rstd}, x, weight, bias, options, stream);
 }
 
-LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                                       const NormOptions& options, const Stream& stream) {
-  detail::OpName named("nn::layer_norm_backward");
-  Dims dims = last_dims(x, options.normalized_rank, "layer_norm_backward");
+namespace {
+
+/// The gradients that are asked for, which are all if `outs` is null, in the tensors of `outs` where these can be written at once.
+LayerNormGradients layer_norm_gradients(const LayerNormGradients* outs, const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                                        const Tensor& weight, const NormOptions& options, const Stream& stream) {
+  const Dims dims = last_dims(x, options.normalized_rank, "layer_norm_backward");
   check_affine(x, weight, options.normalized_rank, "layer_norm_backward");
   auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& m, const Expr& r) {
     Expr normal = (a - m) * r, along = row.mean(g), across = row.mean(g * normal);
     return r * (g - along - normal * across);
   };
   auto of_weight = [&](Row& row, Expr g, Expr a, Expr m, Expr r, Expr w) { return core(row, g * w, a, m, r); };
-  LayerNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   constexpr std::string_view kOp = "nn::layer_norm_backward";
   const Tensor plain[] = {grad, x, mean, rstd}, weighted[] = {grad, x, mean, rstd, weight};
   const std::optional<Stream> on = weight.defined()
                                        ? stream_for_plugins(kOp, "layer_norm_backward of weight", of_weight, weighted, dims, grad, x, {&mean, &rstd}, stream)
                                        : stream_for_plugins(kOp, "layer_norm_backward", core, plain, dims, grad, x, {&mean, &rstd}, stream);
+  const Tensor& affine = weight.defined() ? weight : x;
+  const Dims row = row_sizes(x, dims);
+  LayerNormGradients into;
+  if (outs) {
+    const detail::Asked asked[] = {{outs->x, x.sizes(), x.dtype()}, {outs->weight, row, affine.dtype(), weight.defined()}, {outs->bias, row, affine.dtype()}};
+    const Tensor* inputs[] = {&grad, &x, &mean, &rstd, &weight};
+    if (detail::takes_results(asked, inputs)) into = *outs;
+  }
   if (on) {
-    grads = {.x = empty(x.sizes(), {.dtype = x.dtype(), .device = on->device()}, *on),
-             .weight = weight.defined() ? like_row(x, dims, weight.dtype(), *on) : Tensor(),
-             .bias = like_row(x, dims, weight.defined() ? weight.dtype() : x.dtype(), *on)};
-    if (detail::by_plugin(kOp, {}, {&grads, &grad, &x, &mean, &rstd, &weight, &options, &*on}, *on)) return grads;
-    grads = {};
+    LayerNormGradients all{.x = made_or(into.x, x.sizes(), x.dtype(), *on),
+                           .weight = weight.defined() ? made_or(into.weight, row, weight.dtype(), *on) : Tensor(),
+                           .bias = made_or(into.bias, row, affine.dtype(), *on)};
+    if (detail::by_plugin(kOp, {}, {&all, &grad, &x, &mean, &rstd, &weight, &options, &*on}, *on)) return all;
   }
-  if (weight.defined()) {
-    grads.x = by_rows("layer_norm_backward of weight", weighted, row_options, stream, of_weight)[0];
-    grads.weight = sum_leading(
-        weight, x, options.normalized_rank, [](Expr g, Expr a, Expr m, Expr r) { return g * ((a - m) * r); }, {grad, x, mean, rstd}, stream);
-  } else {
-    grads.x = by_rows("layer_norm_backward", plain, row_options, stream, core)[0];
-  }
-  grads.bias = sum_leading(
-      weight.defined() ? weight : x, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
-  return grads;
+  LayerNormGradients made;
+  const bool wants_x = !outs || outs->x.defined();
+  made.x = weight.defined() ? rows_or("layer_norm_backward of weight", wants_x, into.x, weighted, dims, x.dtype(), stream, of_weight)
+                            : rows_or("layer_norm_backward", wants_x, into.x, plain, dims, x.dtype(), stream, core);
+  if (weight.defined() && (!outs || outs->weight.defined()))
+    made.weight = sum_leading(
+        into.weight, weight, x, options.normalized_rank, [](Expr g, Expr a, Expr m, Expr r) { return g * ((a - m) * r); }, plain, stream);
+  if (!outs || outs->bias.defined())
+    made.bias = sum_leading(
+        into.bias, affine, x, options.normalized_rank, [](Expr g) { return g; }, {grad}, stream);
+  return made;
+}
+
+}  // namespace
+
+LayerNormGradients layer_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                       const NormOptions& options, const Stream& stream) {
+  detail::OpName named("nn::layer_norm_backward");
+  return layer_norm_gradients(nullptr, grad, x, mean, rstd, weight, options, stream);
 }
 void layer_norm_backward_out(const LayerNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                              const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::layer_norm_backward_out");
-  const LayerNormGradients made = layer_norm_backward(grad, x, mean, rstd, weight, options, stream);
+  const LayerNormGradients made = layer_norm_gradients(&out, grad, x, mean, rstd, weight, options, stream);
   const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}, {out.bias, made.bias, "out.bias"}};
   detail::store(all, "layer_norm_backward", stream);
 }
@@ -322,42 +355,56 @@ void rms_norm_out(const RmsNormResult& out, const Tensor& x, const Tensor& weigh
   rms_normalized(std::array{out.y, out.rrms}, x, weight, options, stream);
 }
 
-RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
-                                   const Stream& stream) {
-  detail::OpName named("nn::rms_norm_backward");
-  Dims dims = last_dims(x, options.normalized_rank, "rms_norm_backward");
+namespace {
+
+/// As layer_norm_gradients().
+RmsNormGradients rms_norm_gradients(const RmsNormGradients* outs, const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight,
+                                    const NormOptions& options, const Stream& stream) {
+  const Dims dims = last_dims(x, options.normalized_rank, "rms_norm_backward");
   check_affine(x, weight, options.normalized_rank, "rms_norm_backward");
   auto core = [](Row& row, const Expr& g, const Expr& a, const Expr& r) {
     Expr normal = a * r;
     return r * (g - normal * row.mean(g * normal));
   };
   auto of_weight = [&](Row& row, Expr g, Expr a, Expr r, Expr w) { return core(row, g * w, a, r); };
-  RmsNormGradients grads;
-  RowwiseOptions row_options{.dims = dims, .dtype = {x.dtype()}};
   constexpr std::string_view kOp = "nn::rms_norm_backward";
   const Tensor plain[] = {grad, x, rrms}, weighted[] = {grad, x, rrms, weight};
   const std::optional<Stream> on = weight.defined()
                                        ? stream_for_plugins(kOp, "rms_norm_backward of weight", of_weight, weighted, dims, grad, x, {&rrms}, stream)
                                        : stream_for_plugins(kOp, "rms_norm_backward", core, plain, dims, grad, x, {&rrms}, stream);
+  const Dims row = row_sizes(x, dims);
+  const DType of_affine = weight.defined() ? weight.dtype() : x.dtype();
+  RmsNormGradients into;
+  if (outs) {
+    const detail::Asked asked[] = {{outs->x, x.sizes(), x.dtype()}, {outs->weight, row, of_affine, weight.defined()}};
+    const Tensor* inputs[] = {&grad, &x, &rrms, &weight};
+    if (detail::takes_results(asked, inputs)) into = *outs;
+  }
   if (on) {
-    grads = {.x = empty(x.sizes(), {.dtype = x.dtype(), .device = on->device()}, *on),
-             .weight = weight.defined() ? like_row(x, dims, weight.dtype(), *on) : Tensor()};
-    if (detail::by_plugin(kOp, {}, {&grads, &grad, &x, &rrms, &weight, &options, &*on}, *on)) return grads;
-    grads = {};
+    RmsNormGradients all{.x = made_or(into.x, x.sizes(), x.dtype(), *on), .weight = weight.defined() ? made_or(into.weight, row, of_affine, *on) : Tensor()};
+    if (detail::by_plugin(kOp, {}, {&all, &grad, &x, &rrms, &weight, &options, &*on}, *on)) return all;
   }
-  if (weight.defined()) {
-    grads.x = by_rows("rms_norm_backward of weight", weighted, row_options, stream, of_weight)[0];
-    grads.weight = sum_leading(
-        weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, {grad, x, rrms}, stream);
-  } else {
-    grads.x = by_rows("rms_norm_backward", plain, row_options, stream, core)[0];
-  }
-  return grads;
+  RmsNormGradients made;
+  const bool wants_x = !outs || outs->x.defined();
+  made.x = weight.defined() ? rows_or("rms_norm_backward of weight", wants_x, into.x, weighted, dims, x.dtype(), stream, of_weight)
+                            : rows_or("rms_norm_backward", wants_x, into.x, plain, dims, x.dtype(), stream, core);
+  if (weight.defined() && (!outs || outs->weight.defined()))
+    made.weight = sum_leading(
+        into.weight, weight, x, options.normalized_rank, [](Expr g, Expr a, Expr r) { return g * (a * r); }, plain, stream);
+  return made;
+}
+
+}  // namespace
+
+RmsNormGradients rms_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight, const NormOptions& options,
+                                   const Stream& stream) {
+  detail::OpName named("nn::rms_norm_backward");
+  return rms_norm_gradients(nullptr, grad, x, rrms, weight, options, stream);
 }
 void rms_norm_backward_out(const RmsNormGradients& out, const Tensor& grad, const Tensor& x, const Tensor& rrms, const Tensor& weight,
                            const NormOptions& options, const Stream& stream) {
   detail::OpName named("nn::rms_norm_backward_out");
-  const RmsNormGradients made = rms_norm_backward(grad, x, rrms, weight, options, stream);
+  const RmsNormGradients made = rms_norm_gradients(&out, grad, x, rrms, weight, options, stream);
   const detail::Stored all[] = {{out.x, made.x, "out.x"}, {out.weight, made.weight, "out.weight"}};
   detail::store(all, "rms_norm_backward", stream);
 }

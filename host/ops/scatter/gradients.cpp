@@ -172,8 +172,11 @@ void segment_reduce_backward_out(const Tensor& out, const Tensor& grad, const Te
 
 namespace sparse {
 
-SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& given) {
-  detail::OpName named("sparse::spmm_backward");
+namespace {
+
+/// The gradients that are asked for, which are both if `outs` is null, that of b in its tensor of `outs` where this can be written at once.
+SpmmGradients spmm_gradients(const SpmmGradients* outs, const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options,
+                             const Stream& given) {
   constexpr const char* op = "spmm_backward";
   detail::check_reduce(options.reduce, op);
   detail::check_segment_implementation(options.implementation, op);
@@ -184,59 +187,81 @@ SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr&
     throw Error(ErrorCode::invalid_shape, op,
                 fmt::format("gradient and result must be of a matrix of {} rows and {} columns times one of {}, got {} and {}", rows, a.width,
                             to_string(b.sizes()), to_string(grad.sizes()), to_string(result.sizes())));
+  const bool wants_values = !outs || outs->values.defined(), wants_b = !outs || outs->b.defined();
   Stream stream = resolved(b, given, op);
   const DType dtype = detail::compute_dtype(b.dtype(), op);
   const MapOptions kept{.dtype = {dtype}};
   Tensor ids = detail::segment_ids(a.offsets, entries, op, stream);
-  // Entries that belong to no row must belong to no column.
-  Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
-                       {.dtype = {DType::i64}}, stream);
-  Groups by_column = group_by(columns, a.width, {}, stream);
   Tensor values = a.values.defined() ? a.values.to(dtype, {}, stream) : Tensor();
+  Groups by_column;
   SpmmGradients made;
+  if (wants_b) {
+    // Entries that belong to no row must belong to no column.
+    Tensor columns = map([&](Expr i, Expr c) { return select(cast(i, DType::i64) < 0, param(a.width), cast(c, DType::i64)); }, {ids, a.columns},
+                         {.dtype = {DType::i64}}, stream);
+    by_column = group_by(columns, a.width, {}, stream);
+    const Tensor* inputs[] = {&grad, &result, &a.offsets, &a.columns, &a.values, &b};
+    if (outs) {
+      const detail::Asked asked[] = {{outs->b, b.sizes(), dtype}};
+      if (b.dtype() == dtype && detail::takes_results(asked, inputs)) made.b = outs->b;
+    }
+    if (!made.b.defined()) made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
+  }
   if (options.reduce == Reduce::sum || options.reduce == Reduce::mean) {
     Tensor g = grad.to(dtype, {}, stream);
     if (options.reduce == Reduce::mean) {
       Tensor begin = a.offsets.slice(0, 0, rows).unsqueeze(1), end = a.offsets.slice(0, 1, rows + 1).unsqueeze(1);
       g = map([&](Expr x, Expr from, Expr to) { return x / max(cast(to - from, x.dtype()), cast(Expr(1), x.dtype())); }, {g, begin, end}, kept, stream);
     }
-    made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, options.implementation, op, stream);
-    Csr transposed{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
-    if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
-    made.b = spmm(transposed, g, {}, stream);
+    if (wants_values) made.values = detail::segment_dots(g, b.to(dtype, {}, stream), a.offsets, a.columns, {}, options.implementation, op, stream);
+    if (wants_b) {
+      Csr transposed{.offsets = by_column.offsets, .columns = gather(ids, 0, by_column.order, stream), .width = rows};
+      if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
+      spmm_out(made.b, transposed, g, {}, stream);
+    }
   } else if (options.reduce == Reduce::prod) {
     Tensor taken = detail::select_rows(b.to(dtype, {}, stream), a.columns, kNaN, op, stream);
     Tensor weights = values.defined() ? values.unsqueeze(1) : full({1, 1}, 1, {.dtype = dtype, .device = b.device()}, stream);
     Tensor terms = map([](Expr x, Expr w) { return x * w; }, {taken, weights}, kept, stream);
     Tensor of_terms = gradients(Reduce::prod, grad, result, terms, {}, by_segments(ids, a.offsets, op, stream), stream).src;
-    made.values = reduce(
-        Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
-    made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
-    Tensor weighted = map([](Expr g, Expr w) { return g * w; }, {of_terms, weights}, kept, stream);
-    detail::segment_into(made.b, {.op = op, .data = weighted, .offsets = by_column.offsets, .columns = by_column.order, .data_rows = entries}, {}, stream);
+    if (wants_values)
+      made.values = reduce(
+          Reduce::sum, [](Expr g, Expr x) { return select(g == 0, zero_of(g), g * x); }, {of_terms, taken}, {.dims = {1}}, stream);
+    if (wants_b) {
+      Tensor weighted = map([](Expr g, Expr w) { return g * w; }, {of_terms, weights}, kept, stream);
+      detail::segment_into(made.b, {.op = op, .data = weighted, .offsets = by_column.offsets, .columns = by_column.order, .data_rows = entries}, {}, stream);
+    }
   } else {
     Tensor g = grad.to(dtype, {}, stream).contiguous(stream), dense = b.to(dtype, {}, stream);
     Tensor firsts = detail::segment_first({.op = op, .data = dense, .offsets = a.offsets, .columns = a.columns, .values = values}, result.to(dtype, {}, stream),
                                           b.dtype(), options.implementation, stream);
-    made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, options.implementation, op, stream);
-    // Sums by columns; an entry counts if it is the first of its row to give the result.
-    Tensor rows_of = gather(ids, 0, by_column.order, stream);
-    Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); }, {rows_of, by_column.order},
-                        kept, stream);
-    made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
-    detail::Segments transposed{.op = op, .data = g, .offsets = by_column.offsets, .columns = rows_of};
-    if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
-    transposed.firsts = firsts, transposed.places = places, transposed.data_rows = rows;
-    detail::segment_into(made.b, transposed, {}, stream);
+    if (wants_values) made.values = detail::segment_dots(g, dense, a.offsets, a.columns, firsts, options.implementation, op, stream);
+    if (wants_b) {
+      // Sums by columns; an entry counts if it is the first of its row to give the result.
+      Tensor rows_of = gather(ids, 0, by_column.order, stream);
+      Tensor places = map([&](Expr i, Expr k) { return cast(k - cast(captured(a.offsets)[cast(i, DType::i64)], DType::i64), dtype); },
+                          {rows_of, by_column.order}, kept, stream);
+      detail::Segments transposed{.op = op, .data = g, .offsets = by_column.offsets, .columns = rows_of};
+      if (values.defined()) transposed.values = gather(values, 0, by_column.order, stream);
+      transposed.firsts = firsts, transposed.places = places, transposed.data_rows = rows;
+      detail::segment_into(made.b, transposed, {}, stream);
+    }
   }
-  made.values = made.values.to(a.values.defined() ? a.values.dtype() : b.dtype(), {}, stream);
-  made.b = made.b.to(b.dtype(), {}, stream);
+  if (wants_values) made.values = made.values.to(a.values.defined() ? a.values.dtype() : b.dtype(), {}, stream);
+  if (wants_b) made.b = made.b.to(b.dtype(), {}, stream);
   return made;
+}
+
+}  // namespace
+
+SpmmGradients spmm_backward(const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options, const Stream& stream) {
+  detail::OpName named("sparse::spmm_backward");
+  return spmm_gradients(nullptr, grad, result, a, b, options, stream);
 }
 void spmm_backward_out(const SpmmGradients& out, const Tensor& grad, const Tensor& result, const Csr& a, const Tensor& b, const SpmmOptions& options,
                        const Stream& stream) {
   detail::OpName named("sparse::spmm_backward_out");
-  const SpmmGradients made = spmm_backward(grad, result, a, b, options, stream);
+  const SpmmGradients made = spmm_gradients(&out, grad, result, a, b, options, stream);
   const detail::Stored all[] = {{out.values, made.values, "out.values"}, {out.b, made.b, "out.b"}};
   detail::store(all, "spmm_backward", stream);
 }
@@ -245,8 +270,10 @@ void spmm_backward_out(const SpmmGradients& out, const Tensor& grad, const Tenso
 
 namespace nn {
 
-Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given) {
-  detail::OpName named("nn::embedding");
+namespace {
+
+/// Rows of the weight, in `out` where that can be written at once.
+Tensor rows_of(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& given) {
   if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor must be defined, got an undefined one");
   if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight must be of rank 2, got shape {}", to_string(weight.sizes())));
   if (!is_floating(weight.dtype()) || !is_integral(index.dtype()))
@@ -255,24 +282,38 @@ Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& given)
   Stream stream = resolved(weight, given, "embedding");
   Dims sizes = index.sizes();
   sizes.push_back(weight.size(1));
+  const detail::Asked asked[] = {{out, sizes, weight.dtype()}};
+  const Tensor* both[] = {&weight, &index};
+  const bool direct = out.defined() && detail::takes_results(asked, both);
+  auto made = [&] { return direct ? out : empty(sizes, {.dtype = weight.dtype(), .device = stream.device()}, stream); };
   constexpr std::string_view kOp = "nn::embedding";
   if (detail::has_plugin_implementations(kOp) && numel(sizes) > 0 && weight.numel() > 0) {
-    const Tensor* both[] = {&weight, &index};
     detail::common_runtime(both, "embedding");
-    const Tensor made = empty(sizes, {.dtype = weight.dtype(), .device = stream.device()}, stream);
-    if (detail::by_plugin(kOp, {}, {&made, &weight, &index, &stream}, stream)) return made;
+    const Tensor rows = made();
+    if (detail::by_plugin(kOp, {}, {&rows, &weight, &index, &stream}, stream)) return rows;
   }
-  Tensor rows = index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream);
-  return detail::select_rows(weight, rows.contiguous(stream).reshape({-1}), std::numeric_limits<double>::quiet_NaN(), "embedding", stream).reshape(sizes);
+  Tensor columns = (index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream)).contiguous(stream).reshape({-1});
+  const Tensor rows = made();
+  detail::select_rows_into(rows.reshape({columns.numel(), weight.size(1)}), weight, columns, std::numeric_limits<double>::quiet_NaN(), "embedding", stream);
+  return rows;
 }
 
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream) {
+  detail::OpName named("nn::embedding");
+  return rows_of({}, weight, index, stream);
+}
 void embedding_out(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& stream) {
   detail::OpName named("nn::embedding_out");
-  detail::store(out, embedding(weight, index, stream), "embedding", stream);
+  detail::store(out, rows_of(out, weight, index, stream), "embedding", stream);
 }
 
-Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options, const Stream& given) {
-  detail::OpName named("nn::embedding_backward");
+namespace {
+
+/// The weight's gradient, in `out` where that can be written at once.
+Tensor weight_gradient(const Tensor& out, const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options,
+                       const Stream& given) {
   constexpr const char* op = "embedding_backward";
   if (!grad.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, op, "a tensor must be defined, got an undefined one");
   if (!is_floating(grad.dtype()) || !is_integral(index.dtype()))
@@ -285,18 +326,21 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
   if (!(grad.sizes() == wanted))
     throw Error(ErrorCode::invalid_shape, op, fmt::format("the gradient must have the shape {}, got {}", to_string(wanted), to_string(grad.sizes())));
   Stream stream = resolved(grad, given, op);
+  const detail::Asked asked[] = {{out, {rows, features}, grad.dtype()}};
+  const Tensor* both[] = {&grad, &index};
+  const bool direct = out.defined() && detail::takes_results(asked, both);
+  auto new_or_out = [&] { return direct ? out : empty({rows, features}, {.dtype = grad.dtype(), .device = grad.device()}, stream); };
   constexpr std::string_view kOp = "nn::embedding_backward";
   if (detail::has_plugin_implementations(kOp) && grad.numel() > 0 && rows > 0) {
-    const Tensor* both[] = {&grad, &index};
     detail::common_runtime(both, op);
-    const Tensor made = empty({rows, features}, {.dtype = grad.dtype(), .device = stream.device()}, stream);
+    const Tensor made = new_or_out();
     if (detail::by_plugin(kOp, {}, {&made, &grad, &index, &rows, &options, &stream}, stream)) return made;
   }
   Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
   if (options.padding_index >= 0)
     keys = map([&](Expr i) { return select(i == param(options.padding_index), cast(Expr(-1), i.dtype()), i); }, {keys}, {}, stream);
   Groups groups = group_by(keys, rows, {}, stream);
-  Tensor made = empty({rows, features}, {.dtype = grad.dtype(), .device = grad.device()}, stream);
+  const Tensor made = new_or_out();
   detail::segment_into(made,
                        {.op = op,
                         .data = grad.contiguous(stream).reshape({keys.numel(), features}),
@@ -306,10 +350,17 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t 
                        {.reduce = options.scale_by_frequency ? Reduce::mean : Reduce::sum}, stream);
   return made;
 }
+
+}  // namespace
+
+Tensor embedding_backward(const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options, const Stream& stream) {
+  detail::OpName named("nn::embedding_backward");
+  return weight_gradient({}, grad, index, rows, options, stream);
+}
 void embedding_backward_out(const Tensor& out, const Tensor& grad, const Tensor& index, std::int64_t rows, const EmbeddingBackwardOptions& options,
                             const Stream& stream) {
   detail::OpName named("nn::embedding_backward_out");
-  detail::store(out, embedding_backward(grad, index, rows, options, stream), "embedding_backward", stream);
+  detail::store(out, weight_gradient(out, grad, index, rows, options, stream), "embedding_backward", stream);
 }
 
 }  // namespace nn
