@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms over batches and groups of channels: two reductions and one launch over the elements.
+// Norms over batches, of two reductions and a launch over the elements, and over groups of channels, which are rows.
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
 #include <ATen/ATen.h>
 #include <clutch/ops/reduce.hpp>
+#include <clutch/ops/rowwise.hpp>
+
+#include <map>
+#include <mutex>
 
 namespace torch_clutch {
 namespace {
@@ -86,6 +90,42 @@ Three batch_norm_backward(const at::Tensor& grad, const at::Tensor& self, MaybeT
   }
   auto as_weight = [&](const at::Tensor& made) { return given(weight) ? made.to(weight->scalar_type()) : made; };
   return {of_x, wanted[1] ? as_weight(product) : at::Tensor(), wanted[2] ? as_weight(sum) : at::Tensor()};
+}
+
+// A group is a row: its numbers as they are or, with a weight and a bias for each channel, scaled.
+clutch::RowFunction group_function(clutch::DType dtype, clutch::DType of_weight, clutch::DType of_bias, bool scaled, double eps) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::tuple<clutch::DType, clutch::DType, clutch::DType, bool, double>, clutch::RowFunction>;
+  auto normal = [eps](clutch::Row& row, const Expr& x) {
+    const Expr mean = row.mean(x), centered = x - mean, rstd = clutch::rsqrt(row.mean(clutch::square(centered)) + eps);
+    row.result(mean);
+    row.result(rstd);
+    return centered * rstd;
+  };
+  const std::lock_guard lock(mutex);
+  clutch::RowFunction& made = (*known)[{dtype, of_weight, of_bias, scaled, eps}];
+  if (!made.empty()) return made;
+  if (scaled)
+    made = clutch::trace_rows<3>([&](clutch::Row& row, const Expr& x, const Expr& w, const Expr& b) { return clutch::fma(normal(row, x), w, b); },
+                                 {dtype, of_weight, of_bias});
+  else
+    made = clutch::trace_rows<1>(normal, {dtype});
+  return made;
+}
+Three group_norm(const at::Tensor& self, MaybeTensor weight, MaybeTensor bias, c10::SymInt batch, c10::SymInt channels, c10::SymInt places, int64_t groups,
+                 double eps) {
+  const int64_t n = batch.expect_int(), c = channels.expect_int(), hw = places.expect_int(), width = c / groups;
+  if (self.numel() == 0) refuse("a batch of nothing");
+  const bool scaled = given(weight) || given(bias);
+  std::vector<clutch::Tensor> inputs{wrap(self.reshape({n, groups, width, hw}))};
+  if (scaled)
+    for (const auto& [of_channels, value] : {std::pair(&weight, 1), {&bias, 0}})
+      inputs.push_back(wrap(or_value(*of_channels, value, c, self).view({1, groups, width, 1})));
+  const std::vector<clutch::DType> dtypes = clutch::traced_dtypes(inputs);
+  at::Tensor y = at::empty({n, groups, width, hw}, self.options()), mean = at::empty({n, groups, 1, 1}, statistics(self)), rstd = at::empty_like(mean);
+  const clutch::Tensor outs[] = {wrap(y), wrap(mean), wrap(rstd)};
+  clutch::rowwise_out(outs, group_function(dtypes[0], dtypes[scaled ? 1 : 0], dtypes[scaled ? 2 : 0], scaled, eps), inputs, {.dims = {2, 3}});
+  return {y.view(self.sizes()), mean.view({n, groups}), rstd.view({n, groups})};
 }
 
 // Sums over a group are those of its channels, each channel's by its weight.
@@ -194,6 +234,7 @@ void add_batch_norms(OpTable& table) {
   table.add<"_native_batch_norm_legit", &batch_norm_legit>("mean, var, map");
   table.add<"_native_batch_norm_legit.no_stats", &batch_norm_without_statistics>("mean, var, map");
   table.add<"native_batch_norm_backward", &batch_norm_backward>("sum, reduce, map");
+  table.add<"native_group_norm", &group_norm>("rowwise");
   table.add<"native_group_norm_backward", &group_norm_backward>("reduce, map");
   table.add<"batch_norm_stats", &batch_norm_stats>("mean, var");
   table.add<"batch_norm_gather_stats_with_counts", &batch_norm_gather_stats_with_counts>("map, sum");
