@@ -8,6 +8,7 @@
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/native/Resize.h>
 #include <clutch/settings.hpp>
 #include <clutch/stream.hpp>
 
@@ -70,6 +71,35 @@ void check_written(const c10::OperatorHandle& op, const torch::jit::Stack& stack
     if (arguments[i].alias_info() != nullptr && arguments[i].alias_info()->isWrite() && value.isTensor() && value.toTensor().defined() &&
         value.toTensor().layout() == at::kStrided)
       at::assert_no_internal_overlap(value.toTensor());
+  }
+}
+
+// A tensor that an op is to write, and the one that it writes.
+struct Written {
+  at::Tensor given, plain;
+};
+// Lazy conjugates and minuses that the op is to write, which some ops are given as they are, become plain tensors: at::native::cpu_fallback() loses what it
+// writes into the others.
+std::vector<Written> make_plain(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  std::vector<Written> made;
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    c10::IValue& value = torch::jit::peek(*stack, i, arguments.size());
+    if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite() || !value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor given = value.toTensor();
+    if (!given.is_conj() && !given.is_neg()) continue;
+    made.push_back({given, given.resolve_conj().resolve_neg()});
+    value = made.back().plain;
+  }
+  return made;
+}
+void write_lazy(const std::vector<Written>& lazy, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  for (const Written& w : lazy) {
+    at::native::resize_output(w.given, w.plain.sizes());
+    w.given.copy_(w.plain);
+    const std::size_t returns = op.schema().returns().size();
+    for (std::size_t i = 0; i < returns; ++i)
+      if (c10::IValue& value = torch::jit::peek(*stack, i, returns); value.isTensor() && value.toTensor().is_same(w.plain)) value = w.given;
   }
 }
 
@@ -147,7 +177,9 @@ void note_fallback(const std::string& op, const std::string& why) {
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   replace_generators(op, stack);
   if (has_sparse(*stack, op.schema().arguments().size())) return run_sparse(op, stack);
+  const std::vector<Written> lazy = make_plain(op, stack);
   at::native::cpu_fallback(op, stack);
+  write_lazy(lazy, op, stack);
 }
 
 void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -94,6 +94,15 @@ def test_lazy_conjugate_and_minus():
     y = torch.empty(5, dtype=torch.complex64, device="clutch")
     y.conj().copy_(x)
     assert torch.equal(y.cpu(), x.conj().resolve_conj())
+    # An op of the CPU that is given lazy results as they are, and writes them.
+    a, b = 2 * torch.eye(3, dtype=torch.complex64), torch.randn(5, 3, dtype=torch.complex64)
+    for lazy in (lambda t: t.conj(), lambda t: t.conj().transpose(0, 1)):
+        results = []
+        for device in ("cpu", "clutch"):
+            out = lazy(torch.zeros(lazy(b).shape, dtype=b.dtype, device=device))
+            assert torch.linalg.solve_triangular(a.to(device), b.to(device), upper=True, left=False, out=out) is out
+            results.append(out.cpu().resolve_conj())
+        assert torch.equal(*results) and torch.equal(results[0], b / 2)
 
 
 def test_storages_views_and_resizing():
