@@ -74,7 +74,7 @@ bool alike(Lists lists) {
 }
 bool equal(at::ArrayRef<at::Scalar> numbers) {
   for (const at::Scalar& number : numbers)
-    if (number.isComplex() || number.toDouble() != numbers[0].toDouble()) return false;
+    if (number.isComplex() || number.isBoolean() || number.toDouble() != numbers[0].toDouble()) return false;
   return !numbers.empty();
 }
 
@@ -117,7 +117,8 @@ constexpr auto kMin = [](const In& in) { return clutch::min(in.x[0], in.x[1]); }
 constexpr auto kAtLeast = [](const In& in) { return formulas::at_least(in.x[0], in.n[0]); };
 constexpr auto kAtMost = [](const In& in) { return formulas::at_most(in.x[0], in.n[0]); };
 
-bool plain(const at::Scalar& number) { return !number.isComplex() && !std::isnan(number.toDouble()); }
+/// False for numbers that some of PyTorch's loops refuse.
+bool plain(const at::Scalar& number) { return !number.isComplex() && !number.isBoolean() && !std::isnan(number.toDouble()); }
 
 /// One launch: into the first list where the loop `kSlow` returns nothing, into new tensors otherwise.
 template <class Result, class F>
@@ -156,7 +157,7 @@ auto list(at::TensorList self, at::TensorList other) -> decltype(kSlow(self, oth
 template <auto kOne, int kSign, auto kSlow>
 auto scaled_list(at::TensorList self, at::TensorList other, const at::Scalar& alpha) -> decltype(kSlow(self, other, alpha)) {
   using Result = decltype(kSlow(self, other, alpha));
-  if (alpha.isComplex() || !alike({self, other})) return kSlow(self, other, alpha);
+  if (alpha.isComplex() || alpha.isBoolean() || !alike({self, other})) return kSlow(self, other, alpha);
   return alpha.toDouble() == 1 ? launch<Result>({self, other}, kOne, {}) : launch<Result>({self, other}, kAddScaled, {kSign * alpha.toDouble()});
 }
 template <auto kSlow>

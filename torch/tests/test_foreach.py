@@ -140,3 +140,12 @@ def test_clipping_takes_few_launches(native):
         torch.nn.utils.clip_grad_norm_(params, 1.0)
         torch.accelerator.synchronize()
     assert len([e for e in profile.events() if e.activity_type == "kernel"]) < 15
+
+
+def test_booleans_are_what_the_loop_says_of_them():
+    tensors = [torch.ones(3, device="clutch"), torch.ones(4, device="clutch")]
+    for call in (lambda: torch._foreach_sub(tensors, True), lambda: torch._foreach_sub_(tensors, [1.0, True]),
+                 lambda: torch._foreach_add(tensors, tensors, alpha=True)):
+        with pytest.raises(RuntimeError, match="[Bb]ool"):
+            call()
+    assert torch.equal(torch._foreach_add(tensors, True)[1].cpu(), torch.full((4,), 2.0))
