@@ -7,6 +7,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/ops/addr_native.h>
 #include <clutch/ops/matmul.hpp>
 
 namespace torch_clutch {
@@ -69,6 +70,8 @@ at::Tensor& addmv_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor
 }
 at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "dot : expected both vectors to have same dtype, but found ", a.scalar_type(), " and ", b.scalar_type());
+  TORCH_CHECK(a.device() == b.device(), "Expected all tensors to be on the same device. Found: ", a.device(), ", ", b.device());
   TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [", b.numel(),
               "] to have the same number of elements");
   if (a.numel() == 0) return at::zeros({}, a.options());
@@ -76,6 +79,26 @@ at::Tensor dot(const at::Tensor& a, const at::Tensor& b) {
   return product(out, a.unsqueeze(0), b.unsqueeze(1)).squeeze();
 }
 
+// PyTorch's formula checks no factors.
+void check_factor(const at::Scalar& factor, c10::ScalarType dtype, const char* name) {
+  TORCH_CHECK(!factor.isBoolean() || dtype == at::kBool, "Boolean ", name, " only supported for Boolean results.");
+  TORCH_CHECK(at::isFloatingType(dtype) || at::isComplexType(dtype) || factor.isIntegral(true), "For integral input tensors, argument ", name,
+              " must not be a floating point number.");
+}
+void check_outer(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  TORCH_CHECK(a.dim() == 1, "addr: Expected 1-D argument vec1, but got ", a.dim(), "-D");
+  TORCH_CHECK(b.dim() == 1, "addr: Expected 1-D argument vec2, but got ", b.dim(), "-D");
+  const c10::ScalarType dtype = at::promote_types(at::result_type(a, b), c.scalar_type());
+  check_factor(beta, dtype, "beta"), check_factor(alpha, dtype, "alpha");
+}
+at::Tensor addr(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  check_outer(c, a, b, beta, alpha);
+  return at::native::math_addr(c, a, b, beta, alpha);
+}
+at::Tensor& addr_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  check_outer(c, a, b, beta, alpha);
+  return at::native::math_addr_out(c, a, b, beta, alpha, out);
+}
 at::Tensor vdot(const at::Tensor& a, const at::Tensor& b) { return torch_clutch::dot(a.conj(), b); }
 at::Tensor& addbmm_out(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1), "addbmm: batches of matrices that fit are expected, got ",
@@ -132,6 +155,8 @@ void add_products(OpTable& table) {
   table.add<"baddbmm.out", &baddbmm_out>("linalg::matmul");
   table.add<"addmv.out", &addmv_out>("linalg::matmul");
   table.add<"dot", &dot>("linalg::matmul");
+  table.add<"addr", &addr>("map");
+  table.add<"addr.out", &addr_out>("map");
   table.add<"vdot", &vdot>("linalg::matmul");
   table.add<"addbmm", &addbmm>("linalg::matmul");
   table.add<"addbmm_", &addbmm_>("linalg::matmul");

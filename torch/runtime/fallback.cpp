@@ -103,6 +103,20 @@ void write_lazy(const std::vector<Written>& lazy, const c10::OperatorHandle& op,
   }
 }
 
+// Functions of dense linear algebra leave to their kernels to say that tensors must be on one device.
+void check_devices(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const std::string& name = op.schema().name();
+  if (name.find("::linalg_") == std::string::npos) return;
+  std::optional<c10::Device> known;
+  for (const c10::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const c10::Device device = value.toTensor().device();
+    TORCH_CHECK(known.value_or(device) == device, name.substr(name.find("::") + 2), ": Expected all tensors to be on the same device, but got ", *known,
+                " and ", device);
+    known = device;
+  }
+}
+
 // As at::native::cpu_fallback(), for sparse tensors, which it would hand to kernels of dense ones.
 void run_sparse(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
@@ -185,6 +199,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   note_fallback(c10::toString(op.schema().operator_name()));
   check_written(op, *stack);
+  check_devices(op, *stack);
   run_on_cpu(op, stack);
 }
 

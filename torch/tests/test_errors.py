@@ -35,6 +35,9 @@ BAD = {
     "item of two": lambda d: torch.ones(2, device=d).item(),
     "nll_loss": lambda d: torch.nn.functional.nll_loss(torch.ones(2, 3, device=d), torch.zeros(3, dtype=torch.int64, device=d)),
     "cholesky": lambda d: torch.linalg.cholesky(-torch.eye(3, device=d)),
+    "dtypes of dot": lambda d: torch.dot(torch.ones(3, device=d), torch.ones(2, device=d).double()),
+    "a boolean factor of addr": lambda d: torch.addr(torch.ones(2, 3, device=d), torch.ones(2, device=d), torch.ones(3, device=d), beta=True),
+    "a matrix in addr": lambda d: torch.addr(torch.ones(2, 3, device=d), torch.ones(2, 2, device=d), torch.ones(3, device=d)),
     "threshold of gelu": lambda d: torch.nn.functional.gelu(torch.ones(2, device=d), approximate="nothing"),
 }
 
@@ -51,6 +54,10 @@ def test_devices_do_not_mix():
         torch.ones(2, device="clutch") + torch.ones(2)
     with pytest.raises(RuntimeError):
         torch.ones(2, 2, device="clutch") @ torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="be on the same device"):
+        torch.linalg.lstsq(torch.ones(2, 2, device="clutch"), torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="be on the same device"):
+        torch.dot(torch.ones(2, device="clutch"), torch.ones(2))
 
 
 def test_elements_that_share_memory_are_not_written():
