@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations and their gradients.
+#include "ops/shared_elements.hpp"
 #include "ops/table.hpp"
 #include "ops/traced.hpp"
 
@@ -90,6 +91,13 @@ at::Tensor& logit_backward_out(const at::Tensor& grad, const at::Tensor& self, s
 }
 
 at::Tensor& threshold_out(const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value, at::Tensor& out) {
+  // In place it gives elements that share memory the same number, however often.
+  if (out.is_same(self) && at::has_internal_overlap(out) == at::MemOverlap::Yes) {
+    at::Tensor own = own_elements(out);
+    torch_clutch::threshold_out(own, threshold, value, own);
+    return out;
+  }
+  at::assert_no_internal_overlap(out);
   return unary(out, self, [](const In& in) { return clutch::select(in.x[0] <= in.n[0], in.n[1], in.x[0]); }, {threshold, value});
 }
 at::Tensor& threshold_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold, at::Tensor& out) {

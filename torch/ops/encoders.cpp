@@ -29,7 +29,8 @@ struct Heads {
   at::Tensor q, k, v;  // (batch, heads, length, size)
   Heads(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t heads) {
     if (x.is_nested() || x.dim() != 3) refuse("a nested or unbatched input");
-    const at::Tensor all = at::linear(x, weight, bias).view({x.size(0), x.size(1), 3, heads, -1}).permute({2, 0, 3, 1, 4});
+    const at::Tensor rows = at::linear(x, weight, bias);
+    const at::Tensor all = rows.view({x.size(0), x.size(1), 3, heads, rows.size(2) / (3 * heads)}).permute({2, 0, 3, 1, 4});
     q = all[0], k = all[1], v = all[2];
   }
 };

@@ -48,7 +48,7 @@ void device_of(c10::DeviceIndex&, const Other&) {}
 /// Ops that write no elements, or each of a tensor's the same, or see to it themselves (shared_elements.hpp).
 constexpr bool may_share(std::string_view name) {
   return name.starts_with("set_") || name.starts_with("fill_.") || name == "zero_" || name.starts_with("masked_fill_.") || name.starts_with("index_fill_.") ||
-         name == "_index_put_impl_";
+         name == "_index_put_impl_" || name == "threshold.out";
 }
 
 /// Whether an op changes the tensors of its lists, too.

@@ -74,6 +74,9 @@ def test_elements_that_share_memory_are_not_written():
         with pytest.raises(RuntimeError, match="unsupported operation"):
             write()
     assert shared.fill_(3).tolist() == [3] * 6 and shared.zero_().tolist() == [0] * 6
+    assert torch.nn.functional.threshold_(shared, 0.5, 0.25).tolist() == [0.25] * 6
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        torch.threshold(whole, 0.5, 0.25, out=shared)
 
 
 def test_masks_and_indices_write_elements_that_share_memory_with_a_warning():

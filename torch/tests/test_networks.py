@@ -144,3 +144,9 @@ def test_attention(gqa, mask, dropout, native):
     out.backward(grad.to("clutch"))
     for a, b in zip(device, host):
         torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_an_encoder_takes_a_batch_of_nothing():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).to("clutch").eval()
+    with torch.no_grad():
+        assert layer(torch.rand(0, 4, 8, device="clutch")).shape == (0, 4, 8)
