@@ -21,12 +21,11 @@ void check_out(const Tensor& out, const Dims& sizes, DType dtype, std::string_vi
 }
 
 bool takes_results(std::span<const Asked> asked, std::span<const Tensor* const> inputs) {
-  const Runtime* runtime = nullptr;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const Asked& a = asked[i];
     if (!a.out.defined()) continue;
     if (!a.exists || !(a.out.sizes() == a.sizes) || a.out.dtype() != a.dtype || !a.out.is_contiguous()) return false;
-    runtime = &a.out.storage()->runtime();
+    const Runtime* runtime = &a.out.storage()->runtime();
     for (const Asked& other : asked.subspan(i + 1))
       if (other.out.defined() && may_overlap(a.out, other.out)) return false;
     for (const Tensor* input : inputs)
