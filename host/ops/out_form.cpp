@@ -34,6 +34,11 @@ bool takes_results(std::span<const Asked> asked, std::span<const Tensor* const> 
   return true;
 }
 
+Tensor result_tensor(const Tensor& out, const Dims& sizes, DType dtype, std::span<const Tensor* const> inputs, const Stream& stream) {
+  const Asked asked[] = {{out, sizes, dtype}};
+  return out.defined() && takes_results(asked, inputs) ? out : empty(sizes, {.dtype = dtype, .device = stream.device()}, stream);
+}
+
 namespace {
 bool is_same(const Tensor& a, const Tensor& b) { return a.storage() == b.storage() && a.byte_offset() == b.byte_offset() && a.strides() == b.strides(); }
 }  // namespace

@@ -23,6 +23,8 @@ struct Asked {
 /// True if an op may write all these tensors before it has read its inputs: store() would take them, they are contiguous, and they share no memory with inputs,
 /// of which some may be undefined. False if not; then results are new tensors, which store() copies or refuses.
 bool takes_results(std::span<const Asked> asked, std::span<const Tensor* const> inputs);
+/// Where an op writes its only result: the caller's tensor, if it takes that, or a new one. `out` may be undefined.
+Tensor result_tensor(const Tensor& out, const Dims& sizes, DType dtype, std::span<const Tensor* const> inputs, const Stream& stream);
 
 /// A result and the caller's tensor for it.
 struct Stored {

@@ -63,15 +63,18 @@ void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   }
 }
 
+// The tensor that the op is to write as argument i; undefined if that is none.
+at::Tensor written(const c10::OperatorHandle& op, const torch::jit::Stack& stack, std::size_t i) {
+  const auto& arguments = op.schema().arguments();
+  const c10::IValue& value = torch::jit::peek(stack, i, arguments.size());
+  const auto* alias = arguments[i].alias_info();
+  return alias != nullptr && alias->isWrite() && value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
 // Elements that share memory would each be written by what the CPU has for them, one after another.
 void check_written(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  const auto& arguments = op.schema().arguments();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const c10::IValue& value = torch::jit::peek(stack, i, arguments.size());
-    if (arguments[i].alias_info() != nullptr && arguments[i].alias_info()->isWrite() && value.isTensor() && value.toTensor().defined() &&
-        value.toTensor().layout() == at::kStrided)
-      at::assert_no_internal_overlap(value.toTensor());
-  }
+  for (std::size_t i = 0; i < op.schema().arguments().size(); ++i)
+    if (const at::Tensor given = written(op, stack, i); given.defined() && given.layout() == at::kStrided) at::assert_no_internal_overlap(given);
 }
 
 // A tensor that an op is to write, and the one that it writes.
@@ -82,14 +85,12 @@ struct Written {
 // writes into the others.
 std::vector<Written> make_plain(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   std::vector<Written> made;
-  const auto& arguments = op.schema().arguments();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    c10::IValue& value = torch::jit::peek(*stack, i, arguments.size());
-    if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite() || !value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor given = value.toTensor();
-    if (!given.is_conj() && !given.is_neg()) continue;
+  const std::size_t count = op.schema().arguments().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const at::Tensor given = written(op, *stack, i);
+    if (!given.defined() || (!given.is_conj() && !given.is_neg())) continue;
     made.push_back({given, given.resolve_conj().resolve_neg()});
-    value = made.back().plain;
+    torch::jit::peek(*stack, i, count) = made.back().plain;
   }
   return made;
 }

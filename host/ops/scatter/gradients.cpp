@@ -201,11 +201,7 @@ SpmmGradients spmm_gradients(const SpmmGradients* outs, const Tensor& grad, cons
                          {.dtype = {DType::i64}}, stream);
     by_column = group_by(columns, a.width, {}, stream);
     const Tensor* inputs[] = {&grad, &result, &a.offsets, &a.columns, &a.values, &b};
-    if (outs) {
-      const detail::Asked asked[] = {{outs->b, b.sizes(), dtype}};
-      if (b.dtype() == dtype && detail::takes_results(asked, inputs)) made.b = outs->b;
-    }
-    if (!made.b.defined()) made.b = empty(b.sizes(), {.dtype = dtype, .device = b.device()}, stream);
+    made.b = detail::result_tensor(outs && b.dtype() == dtype ? outs->b : Tensor(), b.sizes(), dtype, inputs, stream);
   }
   if (options.reduce == Reduce::sum || options.reduce == Reduce::mean) {
     Tensor g = grad.to(dtype, {}, stream);
@@ -282,18 +278,14 @@ Tensor rows_of(const Tensor& out, const Tensor& weight, const Tensor& index, con
   Stream stream = resolved(weight, given, "embedding");
   Dims sizes = index.sizes();
   sizes.push_back(weight.size(1));
-  const detail::Asked asked[] = {{out, sizes, weight.dtype()}};
   const Tensor* both[] = {&weight, &index};
-  const bool direct = out.defined() && detail::takes_results(asked, both);
-  auto made = [&] { return direct ? out : empty(sizes, {.dtype = weight.dtype(), .device = stream.device()}, stream); };
+  const Tensor rows = detail::result_tensor(out, sizes, weight.dtype(), both, stream);
   constexpr std::string_view kOp = "nn::embedding";
   if (detail::has_plugin_implementations(kOp) && numel(sizes) > 0 && weight.numel() > 0) {
     detail::common_runtime(both, "embedding");
-    const Tensor rows = made();
     if (detail::by_plugin(kOp, {}, {&rows, &weight, &index, &stream}, stream)) return rows;
   }
   Tensor columns = (index.dtype() == DType::i32 ? index : index.to(DType::i64, {}, stream)).contiguous(stream).reshape({-1});
-  const Tensor rows = made();
   detail::select_rows_into(rows.reshape({columns.numel(), weight.size(1)}), weight, columns, std::numeric_limits<double>::quiet_NaN(), "embedding", stream);
   return rows;
 }
@@ -326,21 +318,17 @@ Tensor weight_gradient(const Tensor& out, const Tensor& grad, const Tensor& inde
   if (!(grad.sizes() == wanted))
     throw Error(ErrorCode::invalid_shape, op, fmt::format("the gradient must have the shape {}, got {}", to_string(wanted), to_string(grad.sizes())));
   Stream stream = resolved(grad, given, op);
-  const detail::Asked asked[] = {{out, {rows, features}, grad.dtype()}};
   const Tensor* both[] = {&grad, &index};
-  const bool direct = out.defined() && detail::takes_results(asked, both);
-  auto new_or_out = [&] { return direct ? out : empty({rows, features}, {.dtype = grad.dtype(), .device = grad.device()}, stream); };
+  const Tensor made = detail::result_tensor(out, {rows, features}, grad.dtype(), both, stream);
   constexpr std::string_view kOp = "nn::embedding_backward";
   if (detail::has_plugin_implementations(kOp) && grad.numel() > 0 && rows > 0) {
     detail::common_runtime(both, op);
-    const Tensor made = new_or_out();
     if (detail::by_plugin(kOp, {}, {&made, &grad, &index, &rows, &options, &stream}, stream)) return made;
   }
   Tensor keys = index.to(DType::i64, {}, stream).contiguous(stream).reshape({-1});
   if (options.padding_index >= 0)
     keys = map([&](Expr i) { return select(i == param(options.padding_index), cast(Expr(-1), i.dtype()), i); }, {keys}, {}, stream);
   Groups groups = group_by(keys, rows, {}, stream);
-  const Tensor made = new_or_out();
   detail::segment_into(made,
                        {.op = op,
                         .data = grad.contiguous(stream).reshape({keys.numel(), features}),
