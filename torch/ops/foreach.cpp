@@ -72,9 +72,11 @@ bool alike(Lists lists) {
   }
   return true;
 }
+/// False for numbers that have no kernel, and for those that some of PyTorch's loops refuse.
+bool real(const at::Scalar& number) { return !number.isComplex() && !number.isBoolean(); }
 bool equal(at::ArrayRef<at::Scalar> numbers) {
   for (const at::Scalar& number : numbers)
-    if (number.isComplex() || number.isBoolean() || number.toDouble() != numbers[0].toDouble()) return false;
+    if (!real(number) || number.toDouble() != numbers[0].toDouble()) return false;
   return !numbers.empty();
 }
 
@@ -117,8 +119,7 @@ constexpr auto kMin = [](const In& in) { return clutch::min(in.x[0], in.x[1]); }
 constexpr auto kAtLeast = [](const In& in) { return formulas::at_least(in.x[0], in.n[0]); };
 constexpr auto kAtMost = [](const In& in) { return formulas::at_most(in.x[0], in.n[0]); };
 
-/// False for numbers that some of PyTorch's loops refuse.
-bool plain(const at::Scalar& number) { return !number.isComplex() && !number.isBoolean() && !std::isnan(number.toDouble()); }
+bool plain(const at::Scalar& number) { return real(number) && !std::isnan(number.toDouble()); }
 
 /// One launch: into the first list where the loop `kSlow` returns nothing, into new tensors otherwise.
 template <class Result, class F>
@@ -157,7 +158,7 @@ auto list(at::TensorList self, at::TensorList other) -> decltype(kSlow(self, oth
 template <auto kOne, int kSign, auto kSlow>
 auto scaled_list(at::TensorList self, at::TensorList other, const at::Scalar& alpha) -> decltype(kSlow(self, other, alpha)) {
   using Result = decltype(kSlow(self, other, alpha));
-  if (alpha.isComplex() || alpha.isBoolean() || !alike({self, other})) return kSlow(self, other, alpha);
+  if (!real(alpha) || !alike({self, other})) return kSlow(self, other, alpha);
   return alpha.toDouble() == 1 ? launch<Result>({self, other}, kOne, {}) : launch<Result>({self, other}, kAddScaled, {kSign * alpha.toDouble()});
 }
 template <auto kSlow>
