@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kOp = "Graph::instantiate";
 constexpr const char* kFusedOp = "fused";  // what a launch in the place of several nodes is called in dumps and profiles
 
-// Bounds of one launch: its arguments, and the values that an item holds at once.
-constexpr std::size_t kMostOperands = 16, kMostSteps = 1024;
+// A bound of one launch: the values that an item holds at once.
+constexpr std::size_t kMostSteps = 1024;
 /// Nodes of one launch. Longer chains become several launches, since the time of compilers grows faster than the text.
 constexpr std::size_t kMostNodes = 256;
 /// Elements from which a launch that strides over them takes longer than the launches that it would save.
@@ -460,36 +460,63 @@ class Fuser {
     return false;
   }
 
+  /// Why one launch cannot take what the group's nodes read and store; empty if it can. What is left inside of the group takes no argument.
   std::string too_large(const Group& group) const {
-    std::set<View> views;
+    std::set<View> inputs, results, made;
     std::size_t steps = 0, captured = 0, extents = 0;
+    bool has_places = false;
     std::set<std::pair<DType, double>> params;
+    const RowsMeaning* rows = group.rows.empty() ? nullptr : piece(group.rows[0]).meaning->rows.get();
     for (int node : group.nodes) {
       const Piece& p = piece(node);
       if (!p.meaning->function.empty()) {
         const ExprBody& body = *p.meaning->function.body();
         steps += body.steps.size();
+        for (const ExprStep& step : body.steps) has_places = has_places || step.op == ExprOp::position;
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
         for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
       }
-      for (const Operand& o : p.operands) {
+      const auto stored = static_cast<std::size_t>(p.meaning->elements + p.meaning->results);
+      for (std::size_t k = p.operands.size(); k-- > 0;) {  // inputs first
+        const Operand& o = p.operands[k];
         if (o.apart) {
           ++captured;
-        } else if (!is_inside(o, group)) {
-          views.insert(over(o.view, p.space, group.space));
-          if (o.writes && p.pointwise() && !group.rows.empty() && piece(group.rows[0]).meaning->rows->reduces_alone)
-            return "a reduction of it would have to store what it reduces, which another node reads";
+          continue;
         }
+        View view = over(o.view, p.space, group.space);
+        if (k >= stored) {
+          if (!made.contains(view)) inputs.insert(std::move(view));
+          continue;
+        }
+        if (!is_inside(o, group)) {
+          if (p.pointwise() && rows != nullptr && rows->reduces_alone) return "a reduction of it would have to store what it reduces, which another node reads";
+          results.insert(view);
+        }
+        made.insert(std::move(view));
       }
-      if (!group.rows.empty() && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
+      if (rows != nullptr && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
     }
-    const std::size_t most = group.rows.empty() ? kMostOperands : static_cast<std::size_t>(piece(group.rows[0]).meaning->most_tensors);
+    const int leader = rows != nullptr ? group.rows[0] : group.product >= 0 ? group.product : group.nodes.front();
+    const std::size_t tensors = inputs.size() + results.size() + has_places, most = static_cast<std::size_t>(piece(leader).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
-    if (views.size() + captured > most) return fmt::format("its launch would have more than {} tensors", most);
-    // A tensor is two arguments and a vector of strides, and a shape is a few.
-    if (3 * views.size() + 2 * captured + extents + params.size() + 6 > Launch::kMaxArguments)
-      return fmt::format("its launch would have more than {} arguments", Launch::kMaxArguments);
+    if (tensors > most) return fmt::format("its launch would have more than {} tensors", most);
+    // A tensor is two arguments and, where one is not dense, a vector of strides, and a shape is a few.
+    const bool strided = rows != nullptr || group.product >= 0 || has_places || !all_dense(inputs, group.space) || !all_dense(results, group.space);
+    const std::size_t rank = group.space.sizes.size(), lanes = rank <= 4 ? 4 : rank <= 8 ? 8 : 16;
+    const std::size_t scalars = 2 * (tensors + captured) + extents + params.size() + 6, vectors = strided ? tensors + 1 : 0;
+    if (scalars + vectors > Launch::kMaxArguments || 8 * scalars + 4 * lanes * vectors > Launch::kMaxBytes)
+      return fmt::format("its launch would have more than {} arguments or {} bytes of them", Launch::kMaxArguments, Launch::kMaxBytes);
     return {};
+  }
+
+  /// True if the elements of each view are one after another in memory.
+  static bool all_dense(const std::set<View>& views, const Space& space) {
+    return std::all_of(views.begin(), views.end(), [&](const View& view) {
+      std::int64_t stride = 1;
+      for (std::size_t d = space.sizes.size(); d-- > 0; stride *= space.sizes[d])
+        if (view.strides[d] != stride) return false;
+      return true;
+    });
   }
 
   /// True if neighbouring elements of a tensor that the group's launch reads or writes are apart in memory: such launches take many times as long. Elements

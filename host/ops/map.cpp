@@ -255,7 +255,7 @@ std::shared_ptr<const Meaning> pointwise_meaning(const ExprFunction& f, std::spa
   body->tensors.assign(body->tensors.size(), Tensor());  // a graph knows whether anybody else has them
   auto meaning = std::make_shared<Meaning>();
   meaning->function = ExprFunction(std::move(body));
-  meaning->elements = outputs, meaning->inputs = inputs;
+  meaning->elements = outputs, meaning->inputs = inputs, meaning->most_tensors = kMaxMapOperands;
   meaning->sizes = sizes;
   meaning->launch = [](const Meaning::Call& call) {
     const ExprFunction& of = call.function;

@@ -108,6 +108,27 @@ TEST(Fused, BroadcastInputsAndSiblingsShareALaunch) {
   }
 }
 
+// A launch has a bounded number of tensors: longer chains become several launches, and none stays apart for that.
+TEST(Fused, ChainsOfMoreTensorsThanALaunchTakesAreSplit) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (const bool strided : {false, true}) {
+      SCOPED_TRACE(strided);
+      const Counts c = expect_eager_bits(device, {random({40, 133, 202}, device)}, [strided](const Tensors& in) {
+        Tensor h;
+        for (int i = 0; i < 40; ++i) {
+          Tensor other = cumsum(in[0].select(0, i), -1);  // a temporary that another node writes
+          if (strided) other = other.slice(-1, 0, 200);
+          h = h.defined() ? add(mul(h, 0.5), other) : mul(other, 2);
+        }
+        return Tensors{h};
+      });
+      EXPECT_EQ(c.alone, 40);  // cumsum()
+      EXPECT_GE(c.launches, 2);
+      EXPECT_LE(c.launches, 4);
+    }
+  }
+}
+
 TEST(Fused, WritesInPlaceKeepTheirOrder) {
   CLUTCH_EACH_DEVICE(device) {
     expect_eager_bits(device, {random({64, 64}, device), random({64, 64}, device, DType::f32, 2)}, [](const Tensors& in) {
