@@ -3,6 +3,7 @@
 #include "graph/fused.hpp"
 
 #include <clutch/nn.hpp>
+#include <clutch/ops/sparse24.hpp>
 
 namespace clutch::testing { namespace {
 
@@ -212,6 +213,33 @@ TEST(Fused, ProductsTakeWhatReadsThem) {
         return Tensors{relu(h), mul(h, h), h};  // three results
       });
     }
+  }
+}
+
+// 2:4 matrices on either side, by the kernels of few rows and of many; dense products that are computed as the transposed ones, too.
+TEST(Fused, SparseAndTransposedProductsTakeWhatReadsThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    auto expect_one = [&](const Tensors& state, const std::function<Tensor(const Tensors&)>& product) {
+      const Counts c = expect_eager_bits(device, state, [&](const Tensors& in) { return Tensors{add(relu(add(product(in), in[1])), in[2])}; });
+      EXPECT_EQ(c.launches, 1);
+      EXPECT_LE(c.alone, 3) << "what packs the matrix and the other operand";
+    };
+    std::vector<std::pair<DType, std::int64_t>> cases{{DType::f32, 3}, {DType::f32, 70}, {DType::i8, 5}};
+    if (level() == "nightly") cases.insert(cases.end(), {{DType::f16, 1}, {DType::bf16, 200}, {DType::i8, 90}, {DType::i8, 1}});
+    for (const auto& [dtype, n] : cases) {
+      SCOPED_TRACE(fmt::format("{}, {} columns", name(dtype), n));
+      const double scale = dtype == DType::i8 ? 30 : 1;
+      const sparse::SemiStructured w = sparse::compress(sparse::prune_2_4(mul(random({48, 64}, device), scale).to(dtype)));
+      const Tensor x = mul(random({64, n}, device, DType::f32, 2), scale).to(dtype);
+      const DType out = sparse::matmul(w, x).dtype();
+      expect_one({x, random({48, 1}, device, DType::f32, 3).to(out), random({48, n}, device, DType::f32, 4).to(out)},
+                 [&](const Tensors& in) { return sparse::matmul(w, in[0]); });
+      expect_one({x.mT().contiguous(), random({48}, device, DType::f32, 3).to(out), random({n, 48}, device, DType::f32, 4).to(out)},
+                 [&](const Tensors& in) { return sparse::matmul_transposed(in[0], w); });
+    }
+    const Tensor a = random({300, 40}, device), b = random({40, 3}, device, DType::f32, 2);
+    expect_one({a, random({3}, device, DType::f32, 3), random({300, 3}, device, DType::f32, 4), b},
+               [](const Tensors& in) { return linalg::matmul(in[0], in[3]); });
   }
 }
 

@@ -118,7 +118,8 @@ struct LaunchedProduct : ProductMeaning {
   linalg::MatmulOptions options;
   MatmulProblem p;
   std::string_view entry;
-  bool is_packed, dot, panels, by_tiles, by_few, by_matrix;
+  bool is_packed, sparse, dot, panels, by_tiles, by_few, by_matrix, by_rows, by_words;
+  bool turned;  ///< the caller's tensors are (batch, n, rows)
   std::int64_t rows, n, k, batch;
   /// Strides of a and b.
   struct Side {
@@ -129,26 +130,33 @@ struct LaunchedProduct : ProductMeaning {
 
 /// True if the launch can be made again with another function. Captured tensors stand behind all others, where the operands of a product have no other place.
 bool has_meaning(const Product& x) {
-  return !x.sparse && !x.c.transposed && !x.complex && x.positions.empty() && !x.p.wide && x.c.options.beta == 0 &&
-         (x.c.f->empty() || x.c.f->body()->buffers.empty());
+  return !x.complex && x.positions.empty() && !x.p.wide && x.c.options.beta == 0 && (x.c.f->empty() || x.c.f->body()->buffers.empty());
 }
 
 /// Makes the launch of a meaning with another result, function and inputs.
 void launch_again(const Meaning::Call& call) {
   const auto& made = static_cast<const LaunchedProduct&>(*call.product);
-  const Tensor &a = call.operands[0], &b = call.operands[1];
+  const Tensor &a = call.operands.front(), &b = call.operands.back();
   const linalg::MatrixOperand of_b(b);
   const Dims sizes{made.batch, made.rows, made.n};
+  auto turned = [&](const Tensor& t) { return made.turned ? t.mT() : t; };
   MatmulCall c{.runtime = &call.stream.impl()->runtime(),
-               .out = call.elements[0],
+               .out = turned(call.elements[0]),
                .a = a,
                .b = &of_b,
                .f = &call.function,
-               .inputs = {call.inputs.begin(), call.inputs.end()},
+               .inputs = {},
                .options = made.options,
                .sizes = sizes,
-               .output = call.elements[0].dtype()};
+               .output = call.elements[0].dtype(),
+               .transposed = made.turned};
+  for (const Tensor& t : call.inputs) c.inputs.push_back(turned(t));
   compute_dtype(c.output, kMatmul);
+  if (made.sparse) {
+    c.sparse = std::make_shared<sparse::SemiStructured::State>();
+    c.sparse->sizes = {made.rows, made.k};
+    c.sparse->values = call.operands[0], c.sparse->metadata = call.operands[1], c.sparse->info = call.operands[call.operands.size() - 2];
+  }
   Product x(std::move(c), call.stream);
   x.p = made.p;
   x.p.function = call.function.body()->id, x.p.output = x.c.output;
@@ -158,7 +166,9 @@ void launch_again(const Meaning::Call& call) {
   if (x.p.wide) throw Error(ErrorCode::not_supported, kMatmul, "the function of a product in panels of 32-bit numbers must have none of 64 bits");
   x.entry = made.entry;
   x.is_packed = made.is_packed, x.dot = made.dot, x.panels = made.panels, x.by_tiles = made.by_tiles, x.by_few = made.by_few, x.by_matrix = made.by_matrix;
+  x.by_rows = made.by_rows, x.by_words = made.by_words;
   x.a = x.again_a = a, x.again_b = b;
+  if (made.sparse) x.again_left = {.form = {}, .numbers = call.operands[0], .places = call.operands[1]};
   x.rows = made.rows, x.n = made.n, x.k = made.k, x.batch = made.batch, x.tiling = made.tiling;
   x.operands = {{x.c.out, sizes}};
   for (int side = 0; side < 2; ++side) {
@@ -169,6 +179,7 @@ void launch_again(const Meaning::Call& call) {
     x.operands.push_back(o);
   }
   for (const Tensor& t : x.inputs) x.operands.push_back({t, sizes});
+  if (made.p.left == MatmulProblem::Left::sparse_transposed) x.turn_results();
   x.size[0] = made.batch;
   x.stride.assign(16 * x.operands.size(), 0);
   for (std::size_t o = 0; o < x.operands.size(); ++o) x.stride[16 * o] = x.operands[o].batch[0];
@@ -180,14 +191,15 @@ std::shared_ptr<const Meaning> meaning_of(const Product& x) {
   product->dtype = x.product(), product->most_inputs = static_cast<int>(kMatmulInputs);
   product->options = x.c.options;
   product->p = x.p, product->entry = x.entry;
-  product->is_packed = x.is_packed, product->dot = x.dot, product->panels = x.panels;
+  product->is_packed = x.is_packed, product->sparse = x.sparse, product->dot = x.dot, product->panels = x.panels;
   product->by_tiles = x.by_tiles, product->by_few = x.by_few, product->by_matrix = x.by_matrix;
+  product->by_rows = x.by_rows, product->by_words = x.by_words, product->turned = x.c.transposed;
   product->rows = x.rows, product->n = x.n, product->k = x.k, product->batch = x.batch;
   for (std::size_t side = 0; side < 2; ++side) product->sides[side] = {x.operands[side + 1].row, x.operands[side + 1].column, x.batch_stride(side + 1)};
   product->tiling = x.tiling;
   auto meaning = std::make_shared<Meaning>();
   meaning->elements = 1, meaning->inputs = static_cast<int>(x.inputs.size());
-  meaning->sizes = {x.batch, x.rows, x.n};
+  meaning->sizes = x.c.transposed ? Dims{x.batch, x.n, x.rows} : Dims{x.batch, x.rows, x.n};
   meaning->function = x.c.f->empty() ? identity(x.product()) : *x.c.f;
   meaning->product = std::move(product);
   meaning->launch = launch_again;
@@ -269,11 +281,11 @@ Launcher::Launcher(const Product& product, const BuiltPlan& plan)
       rows_abreast(x.by_words ? x.p.rows : 1),
       pack(packs ? plan_of_part(MatmulProblem::Part::pack) : nullptr),
       to_words(x.dot || x.by_words ? plan_of_part(MatmulProblem::Part::rows) : nullptr),
-      left(left_of(x, shape)),
+      left(x.is_again() ? x.again_left : left_of(x, shape)),
       encoder(x.stream, kMatmul) {
   for (std::size_t o = 3; o < x.operands.size(); ++o) flat = flat && (x.operands[o].column == 0 || x.operands[o].column == 1);
   if (x.is_again()) {
-    packed = x.again_b, words = x.again_a;
+    packed = x.again_b, words = x.by_words ? x.again_b : x.again_a;
     return;
   }
   if (packs) packed = encoder.scratch({std::max<std::int64_t>(1, packed_batch * shape.across * shape.numbers)}, x.dot ? DType::i32 : matmul_compute(x.p));
@@ -317,9 +329,13 @@ void Launcher::prepare(const Tensor& a, const Tensor& b) {
 /// Binds the first arguments of every kernel.
 void Launcher::give_result(std::span<const std::int64_t> at) {
   const std::int64_t rows = transposed ? x.n : x.rows, columns = transposed ? x.rows : x.n;
-  const Tensor out = part(oc, x.batch, x.batch_stride(0), rows, columns, at[0]);
-  x.c.options.beta != 0 ? encoder.inout(out, "out") : encoder.output(out, "out");
-  for (std::size_t o = 3; o < x.operands.size(); ++o) encoder.input(part(x.operands[o], x.batch, x.batch_stride(o), rows, columns, at[o]));
+  // As the caller's tensors lie, for graphs; kernels get strides of their own.
+  auto given = [&](std::size_t o) {
+    const Tensor t = part(x.operands[o], x.batch, x.batch_stride(o), rows, columns, at[o]);
+    return x.c.transposed != transposed ? t.mT() : t;
+  };
+  x.c.options.beta != 0 ? encoder.inout(given(0), "out") : encoder.output(given(0), "out");
+  for (std::size_t o = 3; o < x.operands.size(); ++o) encoder.input(given(o));
 }
 
 /// For matmul_sparse_dot.

@@ -47,6 +47,7 @@ struct Product {
   Tiling tiling;
   /// The operands that the kernel reads, a and b, of a launch that is made again with another function; else undefined.
   Tensor again_a, again_b;
+  SparsePacking again_left;
 
   Product(MatmulCall call, const Stream& s)
       : c(std::move(call)),
@@ -86,6 +87,7 @@ struct Product {
   bool gains_by_few() const;
   void choose_tiling();
   void transpose_results();
+  void turn_results();
 
   /// Binds alpha or beta in the type that the kernel takes.
   void number(Encoder& encoder, double v, const char* what) const {

@@ -368,9 +368,14 @@ void Product::transpose_results() {
   const bool across = by_rows || (by_words && (p.rows != lanes() || p.rows == 1));
   if (!across && (operands[0].row != 1 || operands[0].column == 1 || n == 1)) return;
   p.left = MatmulProblem::Left::sparse_transposed;
+  turn_results();
+  for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
+}
+
+/// Swaps rows and columns of the result and of what the function reads.
+void Product::turn_results() {
   for (std::size_t o = 0; o < operands.size(); ++o)
     if (o == 0 || o > 2) std::swap(operands[o].row, operands[o].column);
-  for (Dims& d : positions) std::swap(d[d.rank() - 1], d[d.rank() - 2]);
 }
 
 namespace {
