@@ -75,14 +75,14 @@ def bert(mask=True, drop=False):
                                       max_position_embeddings=64, **unless(drop, hidden_dropout_prob=0, attention_probs_dropout_prob=0))), inputs
 
 
-def t5(mask=True, drop=False):
+def t5(mask=True, drop=False, cache=True):
     from transformers import T5Config, T5ForConditionalGeneration
 
     inputs = dict(input_ids=tokens(), attention_mask=padded(), labels=tokens(12))
     if not mask:
         del inputs["attention_mask"]
     return T5ForConditionalGeneration(T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-                                               decoder_start_token_id=0, pad_token_id=0, **unless(drop, dropout_rate=0))), inputs
+                                               decoder_start_token_id=0, pad_token_id=0, use_cache=cache, **unless(drop, dropout_rate=0))), inputs
 
 
 def vit():
@@ -266,7 +266,8 @@ def make(request):
     return function
 
 
-def stepper(net, inputs, where):
+def stepper(net, inputs, where, call=None):
+    """Steps of training of the network, which `call` runs if it is given."""
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
     named = {name: value.to(where) for name, value in inputs.items()}
     positional = []
@@ -276,7 +277,7 @@ def stepper(net, inputs, where):
 
     def step():
         optimizer.zero_grad(set_to_none=False)
-        loss = net(*positional, **named)[0]
+        loss = (net if call is None else call)(*positional, **named)[0]
         loss.backward()
         optimizer.step()
         return loss
@@ -321,6 +322,41 @@ def test_a_recorded_step_has_eager_bits(make, native):
         results.append((losses, [p.detach().cpu() for p in device.parameters()]))
     assert results[0][0] == results[1][0]
     assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+
+
+# What dynamo takes no network whole with, on any device: a cache that is a copied object.
+WHOLE = RECORDED | {t5: dict(mask=False, cache=False)}
+
+
+# Networks that compiled code computes by other ops than eager code: the class takes another way, or PyTorch takes its recurrent layers apart.
+OTHER_OPS = (mamba, model_gin, lstm, gru)
+
+
+def test_compiled_whole(make, native):
+    """Forward and backward are one part each, replayed by fused graphs, with the bits of eager steps."""
+    import torch._dynamo
+
+    from torch_clutch import compile as clutch_compile
+
+    torch._dynamo.reset()
+    net, inputs = make(**WHOLE.get(make, {}))
+    net.train()
+    if make is gpt2:
+        net.loss_type = "ForCausalLM"  # the one that it takes; without it there is a line in the log, which dynamo takes no network whole with
+    eager, whole = copy.deepcopy(net).to("clutch"), copy.deepcopy(net).to("clutch")
+    first = clutch_compile.regions_compiled()
+    call = torch.compile(whole, backend="clutch", fullgraph=True, options={"graph": "fused"})
+    with torch._dynamo.config.patch(allow_rnn=True):
+        wanted, got = ([step().item() for _ in range(5)] for step in (stepper(eager, inputs, "clutch"), stepper(whole, inputs, "clutch", call)))
+    parts = [part for part in torch.clutch.compile_report() if part["number"] >= first]
+    # Two compile a second time, since their first call changes what their code asks for.
+    assert [part["what"] for part in parts] in (["forward", "backward"], ["forward", "backward"] * 2)
+    assert all(part["replays"] > 0 for part in parts[-2:]) and all(part["plain_calls"] == 0 for part in parts)
+    if make in OTHER_OPS:
+        torch.testing.assert_close(got, wanted, rtol=RTOL, atol=1e-6)
+        return
+    assert got == wanted
+    assert all(torch.equal(a, b) for a, b in zip(eager.parameters(), whole.parameters(), strict=True))
 
 
 # With the dropouts that their classes have.
