@@ -70,7 +70,7 @@ def trained(make_net, loss_of, inputs, way="eager", steps=3, rtol=2e-4):
             return loss_of(net, *moved)
 
         if way == "compiled":
-            loss_now = torch.compile(loss_now, **(dict(backend="clutch", options={"graph": "fused"}) if where == "clutch" else {}))
+            loss_now = torch.compile(loss_now, fullgraph=True, **(dict(backend="clutch", options={"graph": "fused"}) if where == "clutch" else {}))
 
         def step(optimizer=optimizer, loss_now=loss_now):
             optimizer.zero_grad(set_to_none=way != "graph")
