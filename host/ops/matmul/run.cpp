@@ -45,8 +45,13 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   Tiling t;
   t.block = 512;
   t.rows = m >= 5 ? 6 : m >= 3 ? 4 : std::max<std::int64_t>(1, m);
-  if (complex || is_packed) return t;
   auto padded = [](std::int64_t size, std::int64_t by) { return parts_of(size, by) * by; };
+  // True for a tile of that many rows if it computes less behind the last row of a.
+  auto saves = [&](std::int64_t rows) { return 21 * padded(m, rows) <= 20 * padded(m, t.rows); };
+  if (is_packed && !complex && !dot && m >= 5)
+    for (std::int64_t rows : {5, 4})
+      if (saves(rows)) t.rows = rows;
+  if (complex || is_packed) return t;
   if (dot) {
     // For one or two rows, wide tiles, so that whole cache lines of b are read; for many rows, words are made once for all tiles.
     if (m <= 2)
@@ -66,6 +71,10 @@ Tiling tiling_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t ba
   if (unit_columns && m <= 2)
     for (std::int64_t vectors : {16 / t.rows, 8 / t.rows})
       if (t.vectors == kMatmulVectors && batch * parts_of(n, vectors * lanes) >= 4 * units && 8 * padded(n, vectors * lanes) <= 9 * n) t.vectors = vectors;
+  // Tiles of 8 rows take two vectors, which leave registers for the numbers of b.
+  if (m == 3) t.rows = 3;
+  if (m >= 5 && (m <= 24 || !unit_columns) && saves(8)) t.rows = 8, t.vectors = n % (2 * lanes) != 0 && n % (3 * lanes) == 0 ? 3 : 2;
+  if (m >= 5 && saves(5)) t.rows = 5, t.vectors = kMatmulVectors;
   // For narrow matrices, tiles with as many vectors as the matrix.
   if (m > 2 && n <= 2 * lanes) t.rows = m > 4 ? 8 : 4, t.vectors = parts_of(n, lanes);
   // 8 x 3 tiles if they pad the result less.
