@@ -173,6 +173,8 @@ struct MatmulCase {
       all.push_back(problem("matmul_panels", dtype, dtype, {.m = 2, .n = 40, .k = 7, .b_transposed = true}, seed + 31, dtype));
       all.push_back(problem("matmul_panels", dtype, dtype, {.m = 9, .n = 3, .k = 6}, seed + 32, dtype));
     }
+    // Pairs along k in words, and what is left of whole vectors and of less.
+    all.push_back(problem("matmul_panels", DType::bf16, DType::bf16, {.m = 2, .n = 37, .k = 85, .batch = 2, .b_transposed = true}, seed + 34, DType::bf16));
     // Few rows and few columns, along k and across; whole blocks and what is left.
     all.push_back(
         problem("matmul_few", DType::f32, DType::f32, {.m = 5, .n = 40, .k = 134, .b_transposed = true, .alpha = 0.5, .beta = 2}, seed + 20, DType::f32));
@@ -240,6 +242,8 @@ struct MatmulCase {
       {"matmul_panels", Edit::offset, "min((long)(v)*LANES, last)", "((v)*LANES)"},
       {"matmul_panels", Edit::offset, "sum = last_lanes(sum, count);", "sum = sum;"},
       {"matmul_panels", Edit::tail, "x[(long)(at + l) - begin], sum[r][v]", "x[l - i], sum[r][v]"},
+      {"matmul_panels", Edit::arithmetic, "even = CLUTCH_BF16_EVEN(words)", "even = CLUTCH_BF16_ODD(words)"},
+      {"matmul_panels", Edit::offset, "(long)(i + 2 * l + 1) * STEP_K", "(long)(i + 2 * l) * STEP_K"},
       {"matmul_panels", Edit::tail, "POSITION_WHOLE, STORE_FRONT", "POSITION_WHOLE, STORE_WHOLE"},
       {"matmul_sparse_items", Edit::tail, "j < 2 * row_groups", "j < 2 * row_groups - 2"},
       {"matmul_sparse_items", Edit::stride, "(long)at * b_k), sum)", "(long)(at / 2) * b_k), sum)"},
