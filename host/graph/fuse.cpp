@@ -476,7 +476,7 @@ class Fuser {
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
         for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
       }
-      const auto stored = static_cast<std::size_t>(p.meaning->elements + p.meaning->results);
+      const auto stored = static_cast<std::size_t>(p.meaning->elements) + static_cast<std::size_t>(p.meaning->results);
       for (std::size_t k = p.operands.size(); k-- > 0;) {  // inputs first
         const Operand& o = p.operands[k];
         if (o.apart) {

@@ -436,7 +436,10 @@ def test_threads(native, parts):
     import threading
 
     call = torch.compile(lambda x: (x * 2).tanh() + x, backend="clutch", dynamic=False, **GRAPHED["fused"])
-    call(torch.randn(9, device="clutch"))
+    # Dynamo compiles in one thread at a time: two at once may get programs of their own, or its error.
+    with torch.no_grad():
+        for _ in range(2):
+            call(torch.randn(9, device="clutch"))
     torch.accelerator.synchronize()
     wrong = []
 
@@ -453,7 +456,7 @@ def test_threads(native, parts):
         t.start()
     for t in threads:
         t.join()
-    assert not wrong and total(parts, "replays") >= 50
+    assert not wrong and total(parts, "replays") == 60
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "clutch"])
