@@ -460,9 +460,33 @@ class Fuser {
     return false;
   }
 
-  /// Why one launch cannot take what the group's nodes read and store; empty if it can. What is left inside of the group takes no argument.
+  /// What a launch of the group reads and stores, each view once: not what its nodes pass to each other.
+  struct Outside {
+    std::set<View> inputs, results;
+  };
+  Outside outside_of(const Group& group) const {
+    Outside all;
+    std::set<View> made;
+    for (int node : group.nodes) {
+      const Piece& p = piece(node);
+      const auto stored = static_cast<std::size_t>(p.meaning->elements) + static_cast<std::size_t>(p.meaning->results);
+      for (std::size_t k = p.operands.size(); k-- > 0;) {  // inputs first
+        const Operand& o = p.operands[k];
+        if (o.apart) continue;
+        View view = over(o.view, p.space, group.space);
+        if (k >= stored) {
+          if (!made.contains(view)) all.inputs.insert(std::move(view));
+          continue;
+        }
+        if (!is_inside(o, group)) all.results.insert(view);
+        made.insert(std::move(view));
+      }
+    }
+    return all;
+  }
+
+  /// Why one launch cannot take what the group's nodes read, compute and store; empty if it can.
   std::string too_large(const Group& group) const {
-    std::set<View> inputs, results, made;
     std::size_t steps = 0, captured = 0, extents = 0;
     bool has_places = false;
     std::set<std::pair<DType, double>> params;
@@ -476,26 +500,14 @@ class Fuser {
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
         for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
       }
-      const auto stored = static_cast<std::size_t>(p.meaning->elements) + static_cast<std::size_t>(p.meaning->results);
-      for (std::size_t k = p.operands.size(); k-- > 0;) {  // inputs first
-        const Operand& o = p.operands[k];
-        if (o.apart) {
-          ++captured;
-          continue;
-        }
-        View view = over(o.view, p.space, group.space);
-        if (k >= stored) {
-          if (!made.contains(view)) inputs.insert(std::move(view));
-          continue;
-        }
-        if (!is_inside(o, group)) {
-          if (p.pointwise() && rows != nullptr && rows->reduces_alone) return "a reduction of it would have to store what it reduces, which another node reads";
-          results.insert(view);
-        }
-        made.insert(std::move(view));
+      for (const Operand& o : p.operands) {
+        captured += o.apart;
+        if (!o.apart && o.writes && p.pointwise() && rows != nullptr && rows->reduces_alone && !is_inside(o, group))
+          return "a reduction of it would have to store what it reduces, which another node reads";
       }
       if (rows != nullptr && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
     }
+    const auto [inputs, results] = outside_of(group);
     const int leader = rows != nullptr ? group.rows[0] : group.product >= 0 ? group.product : group.nodes.front();
     const std::size_t tensors = inputs.size() + results.size() + has_places, most = static_cast<std::size_t>(piece(leader).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
@@ -559,23 +571,14 @@ class Fuser {
   std::string product_refuses(const Group& group) const {
     if (group.product < 0) return {};
     const Piece& product = piece(group.product);
-    std::set<View> results, inputs, made;
     for (int node : group.nodes) {
       const Piece& p = piece(node);
       if (p.pointwise() && p.meaning->function.captured_count() > 0) return "a product's function reads no captured tensors";
-      const auto elements = static_cast<std::size_t>(p.meaning->elements), all = elements + static_cast<std::size_t>(p.meaning->inputs);
-      for (std::size_t k = all; k-- > 0;) {  // inputs first
-        const Operand& o = p.operands[k];
-        View view = over(o.view, p.space, group.space);
-        if (!merged_strides(view.strides, group.space, product.space)) return "its tensors do not have a stride for each of a product's dimensions";
-        if (k >= elements) {
-          if (!made.contains(view)) inputs.insert(view);
-          continue;
-        }
-        if (!is_inside(o, group)) results.insert(view);
-        made.insert(std::move(view));
-      }
+      for (const Operand& o : p.operands)
+        if (!o.apart && !merged_strides(over(o.view, p.space, group.space).strides, group.space, product.space))
+          return "its tensors do not have a stride for each of a product's dimensions";
     }
+    const auto [inputs, results] = outside_of(group);
     if (results.size() > 1) return "a product has one result, and other nodes read another";
     const auto most = static_cast<std::size_t>(product.meaning->product->most_inputs);
     return inputs.size() > most ? fmt::format("a product's function reads at most {} tensors", most) : "";

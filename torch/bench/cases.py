@@ -6,6 +6,7 @@ import os
 from typing import Callable, NamedTuple
 
 import torch
+import torch._dynamo
 import torch.nn.functional as F
 
 import networks
@@ -70,6 +71,7 @@ def trained(make_net, loss_of, inputs, way="eager", steps=3, rtol=2e-4):
             return loss_of(net, *moved)
 
         if way == "compiled":
+            torch._dynamo.config.allow_rnn = True
             loss_now = torch.compile(loss_now, fullgraph=True, **(dict(backend="clutch", options={"graph": "fused"}) if where == "clutch" else {}))
 
         def step(optimizer=optimizer, loss_now=loss_now):

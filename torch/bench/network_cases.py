@@ -5,7 +5,6 @@ import copy
 import functools
 
 import torch
-import torch._dynamo
 import torch.nn.functional as F
 from torch import nn
 
@@ -94,7 +93,6 @@ TRAINED = {
 
 def train(name, way):
     torch.manual_seed(0)
-    torch._dynamo.config.allow_rnn = True
     make_net, loss_of, inputs, what = TRAINED[name]()
     calls = trained(make_net, loss_of, inputs, way)
     sizes, *remark = what.split("; ")

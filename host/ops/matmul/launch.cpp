@@ -115,17 +115,14 @@ SparsePacking left_of(const Product& x, const Panels& shape) {
 
 /// A product's launch without its tensors.
 struct LaunchedProduct : ProductMeaning {
+  ProductForm form;
   linalg::MatmulOptions options;
   MatmulProblem p;
-  std::string_view entry;
-  bool is_packed, sparse, dot, panels, by_tiles, by_few, by_matrix, by_rows, by_words;
-  bool turned;  ///< the caller's tensors are (batch, n, rows)
-  std::int64_t rows, n, k, batch;
+  bool transposed;  ///< the caller's tensors are (batch, n, rows)
   /// Strides of a and b.
   struct Side {
     std::int64_t row, column, batch;
   } sides[2];
-  Tiling tiling;
 };
 
 /// True if the launch can be made again with another function. Captured tensors stand behind all others, where the operands of a product have no other place.
@@ -138,8 +135,8 @@ void launch_again(const Meaning::Call& call) {
   const auto& made = static_cast<const LaunchedProduct&>(*call.product);
   const Tensor &a = call.operands.front(), &b = call.operands.back();
   const linalg::MatrixOperand of_b(b);
-  const Dims sizes{made.batch, made.rows, made.n};
-  auto turned = [&](const Tensor& t) { return made.turned ? t.mT() : t; };
+  const Dims sizes{made.form.batch, made.form.rows, made.form.n};
+  auto turned = [&](const Tensor& t) { return made.transposed ? t.mT() : t; };
   MatmulCall c{.runtime = &call.stream.impl()->runtime(),
                .out = turned(call.elements[0]),
                .a = a,
@@ -149,12 +146,12 @@ void launch_again(const Meaning::Call& call) {
                .options = made.options,
                .sizes = sizes,
                .output = call.elements[0].dtype(),
-               .transposed = made.turned};
+               .transposed = made.transposed};
   for (const Tensor& t : call.inputs) c.inputs.push_back(turned(t));
   compute_dtype(c.output, kMatmul);
-  if (made.sparse) {
+  if (made.form.sparse) {
     c.sparse = std::make_shared<sparse::SemiStructured::State>();
-    c.sparse->sizes = {made.rows, made.k};
+    c.sparse->sizes = {made.form.rows, made.form.k};
     c.sparse->values = call.operands[0], c.sparse->metadata = call.operands[1], c.sparse->info = call.operands[call.operands.size() - 2];
   }
   Product x(std::move(c), call.stream);
@@ -164,12 +161,9 @@ void launch_again(const Meaning::Call& call) {
   if (!x.note_function() || x.p.position_count > 0)
     throw Error(ErrorCode::not_supported, kMatmul, fmt::format("the function of a product must read at most {} tensors, and no positions", kMatmulInputs));
   if (x.p.wide) throw Error(ErrorCode::not_supported, kMatmul, "the function of a product in panels of 32-bit numbers must have none of 64 bits");
-  x.entry = made.entry;
-  x.is_packed = made.is_packed, x.dot = made.dot, x.panels = made.panels, x.by_tiles = made.by_tiles, x.by_few = made.by_few, x.by_matrix = made.by_matrix;
-  x.by_rows = made.by_rows, x.by_words = made.by_words;
+  x.form() = made.form;
   x.a = x.again_a = a, x.again_b = b;
-  if (made.sparse) x.again_left = {.form = {}, .numbers = call.operands[0], .places = call.operands[1]};
-  x.rows = made.rows, x.n = made.n, x.k = made.k, x.batch = made.batch, x.tiling = made.tiling;
+  if (made.form.sparse) x.again_left = {.form = {}, .numbers = call.operands[0], .places = call.operands[1]};
   x.operands = {{x.c.out, sizes}};
   for (int side = 0; side < 2; ++side) {
     Strided o;
@@ -180,7 +174,7 @@ void launch_again(const Meaning::Call& call) {
   }
   for (const Tensor& t : x.inputs) x.operands.push_back({t, sizes});
   if (made.p.left == MatmulProblem::Left::sparse_transposed) x.turn_results();
-  x.size[0] = made.batch;
+  x.size[0] = made.form.batch;
   x.stride.assign(16 * x.operands.size(), 0);
   for (std::size_t o = 0; o < x.operands.size(); ++o) x.stride[16 * o] = x.operands[o].batch[0];
   launch(x);
@@ -190,13 +184,9 @@ std::shared_ptr<const Meaning> meaning_of(const Product& x) {
   auto product = std::make_shared<LaunchedProduct>();
   product->dtype = x.product(), product->most_inputs = static_cast<int>(kMatmulInputs);
   product->options = x.c.options;
-  product->p = x.p, product->entry = x.entry;
-  product->is_packed = x.is_packed, product->sparse = x.sparse, product->dot = x.dot, product->panels = x.panels;
-  product->by_tiles = x.by_tiles, product->by_few = x.by_few, product->by_matrix = x.by_matrix;
-  product->by_rows = x.by_rows, product->by_words = x.by_words, product->turned = x.c.transposed;
-  product->rows = x.rows, product->n = x.n, product->k = x.k, product->batch = x.batch;
+  product->form = x.form();
+  product->p = x.p, product->transposed = x.c.transposed;
   for (std::size_t side = 0; side < 2; ++side) product->sides[side] = {x.operands[side + 1].row, x.operands[side + 1].column, x.batch_stride(side + 1)};
-  product->tiling = x.tiling;
   auto meaning = std::make_shared<Meaning>();
   meaning->elements = 1, meaning->inputs = static_cast<int>(x.inputs.size());
   meaning->sizes = x.c.transposed ? Dims{x.batch, x.n, x.rows} : Dims{x.batch, x.rows, x.n};

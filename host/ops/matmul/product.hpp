@@ -27,24 +27,29 @@ inline std::int64_t parts_of(std::int64_t size, std::int64_t part) {
   return static_cast<std::int64_t>(matmul_parts(static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(part)));
 }
 
+/// The chosen kernel of a product, and the sizes of a launch.
+struct ProductForm {
+  std::string_view entry;
+  bool is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false, by_few = false, by_matrix = false;
+  std::int64_t rows, n, k, batch;
+  Tiling tiling;
+};
+
 /// A call with its operands and its kernel.
-struct Product {
+struct Product : ProductForm {
   MatmulCall c;
   const Stream& stream;
   const DeviceTraits& traits;
   MatmulProblem p;
   std::vector<Tensor> inputs;   // in the dtypes in which they are traced
   std::vector<Dims> positions;  // strides of the positions that the function reads
-  std::string_view entry;
-  bool complex, is_packed, sparse, dot = false, panels = false, by_rows = false, by_words = false, by_tiles = false, by_few = false, by_matrix = false;
+  bool complex;
   Tensor a;                       // as the kernel reads it
   Tensor converted;               // b in the compute type, for kernels that need this
   std::vector<Strided> operands;  // out, a, b, inputs
   std::int64_t rank = 1;          // of the batch, with dims joined; a launch takes the innermost dim
   std::array<std::int64_t, 16> size{};
   std::vector<std::int64_t> stride;
-  std::int64_t rows, n, k, batch;  // of a launch
-  Tiling tiling;
   /// The operands that the kernel reads, a and b, of a launch that is made again with another function; else undefined.
   Tensor again_a, again_b;
   SparsePacking again_left;
@@ -55,13 +60,14 @@ struct Product {
         traits(c.runtime->traits()),
         p{.function = c.f->empty() ? 0 : c.f->body()->id, .a = c.a.dtype(), .b = matrix_dtype(*c.b), .output = c.output},
         inputs(as_traced(c.inputs, s)),
-        complex(is_complex(c.a.dtype())),
-        is_packed(c.b->packed() && c.b->packed()->state()->panels.defined()),
-        sparse(c.sparse != nullptr) {
+        complex(is_complex(c.a.dtype())) {
+    is_packed = c.b->packed() && c.b->packed()->state()->panels.defined(), sparse = c.sparse != nullptr;
     if (sparse) p.left = MatmulProblem::Left::sparse;
   }
 
   const Tensor& b() const { return converted.defined() ? converted : memory_of(*c.b); }
+  ProductForm& form() { return *this; }
+  const ProductForm& form() const { return *this; }
   bool is_again() const { return again_a.defined(); }
   std::int64_t parts() const { return complex ? 2 : 1; }
   DType product() const { return is_byte(p.a) ? DType::i32 : matmul_compute(p); }
