@@ -123,14 +123,9 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 }
 #endif
 
-// Transposing move: the output's stride is 1 along dimension 0, the input's along dimension 1. A square goes through local memory (on CPUs an item's own), so
-// that both sides are accessed along their rows. Rows of the square are COPY_SQUARE + 1 elements apart, so that neighbours of a column are in different banks.
+// Transposing move: dimension 0 is the one along which the output is adjacent, dimension 1 the one along which the input is, or (on CPUs) is nearest.
 #ifdef CLUTCH_ENTRY_copy_transposed
-#define ROW (COPY_SQUARE + 1)
 #ifdef CLUTCH_IS_CPU
-#define COPY_MEMORY __private
-#define FIRST_SQUARE (group * items + item)
-#define SQUARES_AHEAD (groups * items)
 #define LANES_OF_uchar 16
 #define LANES_OF_ushort 16
 #define LANES_OF_uint 16
@@ -141,49 +136,146 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #define R CLUTCH_CONCAT(T, LANES)
 #define CLUTCH_MEM __private
 #include "common/transpose.clh"
-// Whole squares go through registers.
-static inline void move_square(__global T* to, IDX out_step, __global const T* from, IDX in_step) {
-  for (int j = 0; j < COPY_SQUARE; j += LANES) {
-    for (int i = 0; i < COPY_SQUARE; i += LANES) {
-      R x[LANES];
+#endif
+// Elements of a block one by one, by loops along the longer side: loops of few turns cost as much as their elements. rows: offsets of the output's.
+#define MOVE_COLUMNS(count)                                                           \
+  for (IDX j = 0; j < height; ++j) {                                                  \
+    __global T* row = to + rows[j] + i;                                               \
+    __global const T* column = from + i * in_step + j * in_one;                       \
+    _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e] = column[e * in_step]; \
+  }
+#define MOVE_ROWS(count)                                                                  \
+  {                                                                                       \
+    __global T* row[count];                                                               \
+    _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e] = to + rows[j + e];        \
+    __global const T* column = from + j * in_one;                                         \
+    for (IDX i = 0; i < width; ++i, column += in_step) {                                  \
+      _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e][i] = column[e * in_one]; \
+    }                                                                                     \
+  }
+static inline void move_each(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height) {
+  if (width < height) {
+    IDX i = 0;
+    for (; i + 4 <= width; i += 4) MOVE_COLUMNS(4)
+    if (i + 3 == width) MOVE_COLUMNS(3)
+    if (i + 2 == width) MOVE_COLUMNS(2)
+    if (i + 1 == width) MOVE_COLUMNS(1)
+  } else {
+    IDX j = 0;
+    for (; j + 4 <= height; j += 4) MOVE_ROWS(4)
+    if (j + 3 == height) MOVE_ROWS(3)
+    if (j + 2 == height) MOVE_ROWS(2)
+    if (j + 1 == height) MOVE_ROWS(1)
+  }
+}
+// Squares of LANES elements go through registers; the last ones of a block overlap those before.
+static inline void move_block(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height) {
+#if LANES > 1
+  if (width >= LANES && height >= LANES) {
+    for (IDX first = 0; first < width; first += LANES) {
+      const IDX i = min(first, width - LANES);
+      for (IDX upper = 0; upper < height; upper += LANES) {
+        const IDX j = min(upper, height - LANES);
+        R x[LANES];
+        __global const T* column = from + i * in_step + j * in_one;
+        if (in_one == 1) {
 #pragma unroll
-      for (int l = 0; l < LANES; ++l) x[l] = *(__global const clutch_unaligned*)(from + (i + l) * in_step + j);
-      transpose(x);
+          for (int l = 0; l < LANES; ++l) x[l] = *(__global const clutch_unaligned*)(column + l * in_step);
+        } else {
+          T each[LANES];
 #pragma unroll
-      for (int l = 0; l < LANES; ++l) *(__global clutch_unaligned*)(to + (j + l) * out_step + i) = x[l];
+          for (int l = 0; l < LANES; ++l) {
+#pragma unroll
+            for (int e = 0; e < LANES; ++e) each[e] = column[l * in_step + e * in_one];
+            x[l] = CLUTCH_CONCAT(vload, LANES)(0, each);
+          }
+        }
+        transpose(x);
+#pragma unroll
+        for (int l = 0; l < LANES; ++l) *(__global clutch_unaligned*)(to + rows[j + l] + i) = x[l];
+      }
+    }
+    return;
+  }
+#endif
+  move_each(to, rows, from, in_step, in_one, width, height);
+}
+// Brings a block that is read later into the caches: a core guesses no rows of a few lines each.
+#define LINE 64
+static inline void fetch_block(__global const T* from, IDX in_step, IDX in_one, IDX width, IDX height) {
+  if (in_step * (IDX)sizeof(T) < LINE) return;
+  const long bytes = (long)height * in_one * (long)sizeof(T), step = max((long)in_one * (long)sizeof(T), (long)LINE);
+  for (IDX i = 0; i < width; ++i)
+    for (long at = 0; at < bytes; at += step) CLUTCH_PREFETCH((__global const uchar*)(from + i * in_step) + at);
+}
+
+// A block of a matrix.
+typedef struct {
+  __global T* to;
+  __global const T* from;
+  IDX y, width, height;
+} copy_block_t;
+
+// An item takes blocks that follow each other. The matrices whose outputs lie within the rows of a block come before the next block of rows. If dimension 1 is
+// short and the input goes on along dimension 2, both are the matrix's rows.
+CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
+  const int joined = copy_joins(shape->rank, shape->size, shape->stride[1]), inside = copy_is_inside(shape->rank, joined, shape->stride[0]);
+  const IDX run = (IDX)shape->size[1], run_step = (IDX)shape->stride[0][1], next_step = joined ? (IDX)shape->stride[0][2] : 0;
+  const IDX in_step = (IDX)shape->stride[1][0], in_one = (IDX)shape->stride[1][1];
+  const ulong width = (ulong)shape->size[0], height = (ulong)run * (joined ? (ulong)shape->size[2] : 1);
+  const IDX within = inside ? (IDX)shape->size[2 + joined] : 1;
+  const IDX out_next = inside ? (IDX)shape->stride[0][2 + joined] : 0, in_next = inside ? (IDX)shape->stride[1][2 + joined] : 0;
+  const ulong wide = copy_block_width(width, height), high = copy_block_height(width, height);
+  const ulong across = (width + wide - 1) / wide, down = (height + high - 1) / high;
+  const ulong moves = n / (width * height) * across * down, workers = groups * items, least = (moves + workers - 1) / workers;
+  // Rows that lie side by side are one core's, where they can be.
+  const ulong each = least > (ulong)within ? (least + (ulong)within - 1) / (ulong)within * (ulong)within : least;
+  const ulong begin = (group * items + item) * each, end = min(begin + each, moves);
+  const IDX ahead = (IDX)max(COPY_BLOCK / (wide * high), 1ul);
+  IDX rows[COPY_BLOCK];
+  ulong place = begin / (ulong)within;
+  IDX m = (IDX)(begin - place * (ulong)within);
+  copy_block_t block, next;
+  for (ulong at = begin; at < end; ++place, m = 0) {
+    for (int later = at == begin ? 0 : 1; later < 2; ++later) {
+      block = next;
+      const ulong number = place + (ulong)later, lower = number / across, outer = lower / down;
+      const Offsets o = clutch_offsets(shape, 2 + joined + inside, (IDX)outer);
+      next.y = (IDX)((lower - outer * down) * high);
+      const IDX x = (IDX)((number - lower * across) * wide);
+      next.to = (__global T*)out + o.at[0] + x, next.from = (__global const T*)in + (o.at[1] + x * in_step + next.y * in_one);
+      next.width = min((IDX)wide, (IDX)width - x), next.height = min((IDX)high, (IDX)height - next.y);
+    }
+    IDX turn = block.y / run, along = block.y - turn * run;
+    for (IDX j = 0; j < block.height; ++j) {
+      rows[j] = turn * next_step + along * run_step;
+      if (++along == run) ++turn, along = 0;
+    }
+    for (; m < within && at < end; ++m, ++at) {
+      const IDX later = m + ahead;
+      if (later < within)
+        fetch_block(block.from + later * in_next, in_step, in_one, block.width, block.height);
+      else if (later - within < within)
+        fetch_block(next.from + (later - within) * in_next, in_step, in_one, next.width, next.height);
+      move_block(block.to + m * out_next, rows, block.from + m * in_next, in_step, in_one, block.width, block.height);
     }
   }
 }
-#define MOVES_SQUARES 1
-#endif
 #else
-#define COPY_MEMORY __local
-#define FIRST_SQUARE group
-#define SQUARES_AHEAD groups
-#endif
-CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n, COPY_MEMORY T* square) {
+// A square goes through local memory, so that both sides are accessed along their rows. Rows of the square are COPY_SQUARE + 1 elements apart, so that
+// neighbours of a column are in different banks.
+#define ROW (COPY_SQUARE + 1)
+CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n, __local T* square) {
   const ulong across = ((ulong)shape->size[0] + COPY_SQUARE - 1) / COPY_SQUARE, down = ((ulong)shape->size[1] + COPY_SQUARE - 1) / COPY_SQUARE;
   const ulong squares = n / ((ulong)shape->size[0] * (ulong)shape->size[1]) * across * down;
   const IDX out_step = (IDX)shape->stride[0][1], in_step = (IDX)shape->stride[1][0];
-  for (ulong at = FIRST_SQUARE; at < squares; at += SQUARES_AHEAD) {
+  for (ulong at = group; at < squares; at += groups) {
     const ulong matrix = at / (across * down), place = at - matrix * (across * down), lower = place / across;
     const IDX x = (IDX)(place - lower * across) * COPY_SQUARE, y = (IDX)lower * COPY_SQUARE;
     const int width = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[0] - x), height = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[1] - y);
     const Offsets o = clutch_offsets(shape, 2, (IDX)matrix);
     __global T* to = (__global T*)out + (o.at[0] + x + y * out_step);
     __global const T* from = (__global const T*)in + (o.at[1] + x * in_step + y);
-#ifdef MOVES_SQUARES
-    if (width == COPY_SQUARE && height == COPY_SQUARE) {
-      move_square(to, out_step, from, in_step);
-      continue;
-    }
-#endif
-#ifdef CLUTCH_IS_CPU
-    for (int i = 0; i < width; ++i)
-      for (int j = 0; j < height; ++j) square[i * ROW + j] = from[i * in_step + j];
-    for (int j = 0; j < height; ++j)
-      for (int i = 0; i < width; ++i) to[j * out_step + i] = square[i * ROW + j];
-#else
     for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {
       const int i = k / COPY_SQUARE, j = k % COPY_SQUARE;
       if (i < width && j < height) square[i * ROW + j] = from[i * in_step + j];
@@ -194,15 +286,19 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
       if (i < width && j < height) to[j * out_step + i] = square[i * ROW + j];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#endif
   }
 }
+#endif
 
 __kernel void copy_transposed(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
-  COPY_MEMORY T square[COPY_SQUARE * ROW];
   CLUTCH_SHAPE(shape)
+#ifdef CLUTCH_IS_CPU
+  copy_transposed_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n);
+#else
+  __local T square[COPY_SQUARE * ROW];
   copy_transposed_body(CLUTCH_IDS, out + out_offset, in + in_offset, &shape, n, square);
+#endif
 }
 #endif
 

@@ -69,10 +69,8 @@
 // Stores a result, or that of a block: the accumulator, or CLUTCH_AFTER of it.
 #if CLUTCH_FINAL
 #define LOAD_TOTAL(k, dtype) total
-#define STORE_TOTAL(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(b0, at, 1, x);
+#define STORE_TOTAL(k, dtype, x) CLUTCH_CONCAT(store_, dtype)(b0, offset, CLUTCH_FIRST_LANE(x));
 static inline void store_result(__global uchar* b0, IDX offset, A result CLUTCH_AFTER_PARAMS) {
-  IDX at[WIDTH];
-  for (int l = 0; l < WIDTH; ++l) at[l] = offset;
 #if CLUTCH_OP == CLUTCH_REDUCE_ANY || CLUTCH_OP == CLUTCH_REDUCE_ALL
   V total = result ? (V)CLUTCH_TRUE : (V)0;
 #else

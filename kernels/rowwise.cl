@@ -41,7 +41,7 @@
 #define STORE_SCATTERED(k, dtype, x) CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], count, x);
 #define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, count, x);
 #define LOAD_SPLAT(k, dtype) CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), offset[k])
-#define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), offset[k], 1, x);
+#define STORE_RESULT(k, dtype, x) CLUTCH_CONCAT(store_, dtype)(CLUTCH_CONCAT(b, k), offset[k], CLUTCH_FIRST_LANE(x));
 #define CLUTCH_TOTAL_VALUE_0 ((V)totals[0])
 #define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])
 #define CLUTCH_TOTAL_VALUE_2 ((V)totals[2])

@@ -135,43 +135,75 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& to, const Tensor& from, 
   return pointwise_meaning(as_it_is ? identity(traced) : conversion(traced, target), {}, 1, 1, to.sizes());
 }
 
-/// Makes the dimension along which the output is adjacent the innermost one, and that of the source the next; false, with another order, if there are none.
-bool transpose(ElementwiseShape<2>& shape) {
+/// Makes the dimension along which the output is adjacent the innermost one, and that of the source the next; false, with another order, if there are none. By
+/// cores, the next is the dimension along which the source is nearest, then the one along which it goes on from there (copy_joins), then those of near outputs.
+bool transpose(ElementwiseShape<2>& shape, bool by_cores) {
   const auto rank = static_cast<int>(shape.rank());
-  auto find = [&](int operand, int but) {
-    for (int d = 0; d < rank; ++d)
-      if (d != but && shape.stride[operand][d] == 1 && shape.size[d] > 1) return d;
-    return -1;
-  };
   auto exchange = [&](int a, int b) {
     std::swap(shape.size[a], shape.size[b]);
     for (auto& of_operand : shape.stride) std::swap(of_operand[a], of_operand[b]);
   };
-  const int inner = find(0, -1);
-  if (inner < 0) return false;
-  const int next = find(1, inner);
-  // Squares of a few elements each would take longer than the elements one by one.
-  constexpr std::int64_t kLeast = 32;
-  if (next < 0 || shape.size[inner] * shape.size[next] < kLeast) return false;
+  auto is_adjacent = [&](int operand, int d) { return shape.stride[operand][d] == 1 && shape.size[d] > 1; };
+  int inner = 0;
+  while (inner < rank && !is_adjacent(0, inner)) ++inner;
+  if (inner == rank) return false;
   exchange(0, inner);
-  exchange(1, next == 0 ? inner : next);
+  auto goes_on = [&](int d) {
+    for (int e = 1; e < rank; ++e)
+      if (e != d && shape.stride[1][e] == shape.stride[1][d] * shape.size[d]) return e;
+    return d;
+  };
+  auto run = [&](int d) { return goes_on(d) == d ? shape.size[d] : shape.size[d] * shape.size[goes_on(d)]; };
+  // Blocks of a few elements each would take longer than the elements one by one, and so would runs of a few.
+  constexpr std::int64_t kLeast = 32, kShort = 4;
+  int next = 0;
+  for (int d = 1; d < rank; ++d) {
+    const std::int64_t length = by_cores ? run(d) : shape.size[d];
+    if (shape.size[0] * length < kLeast || !(by_cores ? shape.stride[1][d] > 0 && shape.stride[1][d] < shape.stride[1][0] : is_adjacent(1, d))) continue;
+    const bool is_short = length<kShort, was_short = next> 0 && run(next) < kShort;
+    if (next == 0 || (is_short != was_short ? was_short : shape.stride[1][d] < shape.stride[1][next])) next = d;
+  }
+  if (next == 0) return false;
+  exchange(1, next);
+  if (!by_cores) return true;
+  if (const int after = goes_on(1); after > 1) exchange(2, after);
+  for (int d = 2 + copy_joins(rank, shape.size, shape.stride[1]), first = d; d < rank; ++d)
+    for (int e = d; e > first && shape.stride[0][e] < shape.stride[0][e - 1]; --e) exchange(e, e - 1);
   return true;
+}
+
+/// Items that copy_transposed has work for.
+std::uint64_t transposed_tiles(ElementwiseWalk<2>& walk, const DeviceTraits& traits) {
+  auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  const bool by_cores = elementwise_tuning(traits).local == 1;
+  ElementwiseShape<2>& shape = walk.shape;
+  const bool joined = by_cores && copy_joins(shape.rank(), shape.size, shape.stride[1]);
+  const std::uint64_t width = count(shape.size[0]), height = count(shape.size[1] * (joined ? shape.size[2] : 1)), matrices = walk.numel / (width * height);
+  auto blocks = [&](std::uint64_t wide, std::uint64_t high) { return matrices * ((width + wide - 1) / wide) * ((height + high - 1) / high); };
+  if (!by_cores) return blocks(COPY_SQUARE, COPY_SQUARE);
+  // An item takes at least about two blocks' elements: then what it costs to schedule is little. Rows side by side stay together where there are enough others.
+  const std::uint64_t moves = blocks(copy_block_width(width, height), copy_block_height(width, height));
+  const bool inside = copy_is_inside(shape.rank(), joined, shape.stride[0]);
+  const std::uint64_t apart = inside ? moves / count(shape.size[2 + joined]) : moves;
+  return std::max<std::uint64_t>(1, std::min(apart >= 4 * count(traits.compute_units) ? apart : moves, walk.numel / (2 * COPY_BLOCK)));
 }
 
 void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptions& options, const Stream& stream, const char* op) {
   check_implementation(options.implementation, "copy_", kImplementations);
   if (to.numel() == 0) return;
   if (by_plugin("copy_", options.implementation, {&to, &from, &options, &stream}, stream)) return;
+  const bool by_cores = elementwise_tuning(runtime.traits()).local == 1;
   ElementwiseWalk<2> walk = walk_of<2>(to.sizes(), {to.strides(), broadcast_strides(from, to.sizes())});
   if (ElementwiseShape<2> shape = walk.shape; from.dtype() != to.dtype() && walk.layout == Layout::strided && options.implementation.empty() &&
-                                              to.is_contiguous() && from.sizes() == to.sizes() && copies_pay(runtime.traits(), to.numel()) && transpose(shape))
+                                              to.is_contiguous() && from.sizes() == to.sizes() && copies_pay(runtime.traits(), to.numel()) &&
+                                              transpose(shape, by_cores))
     return run(runtime, to, from.contiguous(stream), options, stream, op);
   CopyProblem problem{from.dtype(), to.dtype(), walk.layout, walk.wide_index, options.overflow};
   if (from.dtype() == to.dtype()) {  // copies of elements of equal size share a plan
     problem.from = problem.to = dtype_of_size(to.dtype());
     problem.overflow = Overflow::nonfinite;
     ElementwiseShape<2> shape = walk.shape;
-    problem.transposes = walk.layout == Layout::strided && transpose(shape);
+    problem.transposes = walk.layout == Layout::strided && transpose(shape, by_cores);
     if (problem.transposes) walk.shape = shape;
   }
   if (walk.layout == Layout::strided && !problem.transposes && copies_pay(runtime.traits(), to.numel()))
@@ -189,11 +221,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     std::shared_ptr<const Meaning> meaning = meaning_of(to, from, options);
     encoder.means(meaning || from.dtype() != to.dtype() ? std::move(meaning) : meaning_of(Meaning::Known::copy));
   }
-  std::uint64_t tiles = tile_count(plan, walk);
-  if (plan.entry == "copy_transposed") {
-    auto squares = [&](int d) { return (static_cast<std::uint64_t>(walk.shape.size[d]) + COPY_SQUARE - 1) / COPY_SQUARE; };
-    tiles = walk.numel / static_cast<std::uint64_t>(walk.shape.size[0] * walk.shape.size[1]) * squares(0) * squares(1);
-  }
+  const std::uint64_t tiles = plan.entry == "copy_transposed" ? transposed_tiles(walk, runtime.traits()) : tile_count(plan, walk);
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 

@@ -93,6 +93,13 @@ struct CopyCase {
     all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
     all.push_back(problem("f32", "copy_transposed", DType::f32, DType::f32, {35, 70}, {35, 70}, {}, {1, 35}, seed));
     all.push_back(problem("i16 batch", "copy_transposed", DType::i16, DType::i16, {3, 9, 40}, {3, 9, 40}, {500, 1, 11}, {}, seed));
+    // The input's rows: of two dimensions; near rows of several matrices; so near that they are no runs; of few columns.
+    all.push_back(problem("f32 joined", "copy_transposed", DType::f32, DType::f32, {24, 41, 3}, {24, 41, 3}, {}, {1, 24, 984}, seed));
+    all.push_back(problem("i16 joined", "copy_transposed", DType::i16, DType::i16, {5, 21, 40}, {5, 21, 40}, {}, {1, 5, 105}, seed));
+    all.push_back(problem("u8 inside", "copy_transposed", DType::u8, DType::u8, {70, 41, 3}, {70, 41, 3}, {}, {1, 70, 2870}, seed));
+    all.push_back(problem("f64 apart", "copy_transposed", DType::f64, DType::f64, {2, 33, 40}, {2, 33, 40}, {}, {1, 3, 100}, seed));
+    all.push_back(problem("f32 apart", "copy_transposed", DType::f32, DType::f32, {2, 9, 40}, {2, 9, 40}, {}, {1, 3, 100}, seed));
+    all.push_back(problem("i64", "copy_transposed", DType::i64, DType::i64, {70, 7}, {70, 7}, {}, {1, 70}, seed));
     all.push_back(problem("f64", "copy_strided", DType::f64, DType::f64, transposed, transposed, {1, 9}, {}, seed));
     all.push_back(problem("f32 broadcast", "copy_strided", DType::f32, DType::f32, transposed, {13}, {2, 19}, {3}, seed));
     for (auto [from, to] :
@@ -115,11 +122,17 @@ struct CopyCase {
       {"copy_rows", Edit::stride, "if (step)", "if (!step)"},
       {"copy_rows", Edit::offset, "in + o.at[1]", "in + o.at[0]"},
       {"copy_rows", Edit::arithmetic, "row = tile / chunks", "row = tile / (chunks + 1)"},
-      {"copy_transposed", Edit::tail, "(IDX)shape->size[0] - x)", "(IDX)shape->size[0] - x - 1)"},
-      {"copy_transposed", Edit::stride, "square[i * ROW + j] = from[i * in_step + j]", "square[i * ROW + j] = from[i * in_step]"},
-      {"copy_transposed", Edit::stride, "(from + (i + l) * in_step + j)", "(from + (i + l) * in_step)"},
+      {"copy_transposed", Edit::tail, "(IDX)width - x)", "(IDX)width - x - 1)"},
+      {"copy_transposed", Edit::tail, "least > (ulong)within ? (least", "least > (ulong)within ? (least / 2"},
+      {"copy_transposed", Edit::stride, "(column + l * in_step)", "(column)"},
+      {"copy_transposed", Edit::stride, "column[l * in_step + e * in_one]", "column[l * in_step + e]"},
+      {"copy_transposed", Edit::stride, "row[e] = column[e * in_step]", "row[e] = column[e]"},
+      {"copy_transposed", Edit::stride, "row[e][i] = column[e * in_one]", "row[e][i] = column[e]"},
+      {"copy_transposed", Edit::stride, "block.from + m * in_next", "block.from"},
       {"copy_transposed", Edit::offset, "in + in_offset", "in"},
-      {"copy_transposed", Edit::arithmetic, "clutch_offsets(shape, 2, (IDX)matrix)", "clutch_offsets(shape, 2, (IDX)matrix / 2)"},
+      {"copy_transposed", Edit::offset, "block.to + m * out_next", "block.to"},
+      {"copy_transposed", Edit::arithmetic, "(IDX)outer)", "(IDX)outer / 2)"},
+      {"copy_transposed", Edit::arithmetic, "if (++along == run)", "if (++along == run + 1)"},
       {"copy_strided", Edit::tail, "end = min(begin + CLUTCH_TILE, n)", "end = min(begin + CLUTCH_TILE, n - 1)"},
       {"copy_strided", Edit::stride, "[from]", "[(from) / 2]"},
       {"copy_strided", Edit::offset, "in + in_offset", "in"},
