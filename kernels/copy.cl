@@ -8,6 +8,7 @@
 #include "common/elementwise.clh"
 #include "common/f8.clh"
 #include "common/launch.clh"
+#include "common/move.clh"
 #include "copy/args.h"
 
 // Contiguous copy of bytes, of any dtype.
@@ -63,50 +64,47 @@ __kernel void copy_bytes(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
 }
 #endif
 
-// A walk over the elements of a tile, by runs along dimension 0: DO(to, from) with the offsets of one. Where an item takes a tile, divisions of each element's
-// number would take longer than the element. Elements go one by one: instructions that gather and scatter take twice as long.
-#ifdef __clang__
-#define RUN_ONE_BY_ONE _Pragma("clang loop vectorize(disable) unroll(disable)")
-#else
-#define RUN_ONE_BY_ONE
-#endif
-#define WALK_RUNS(shape, begin, end, DO)                                                                                                 \
-  {                                                                                                                                      \
-    const IDX inner = (IDX)shape->size[0], out_step = (IDX)shape->stride[0][0], in_step = (IDX)shape->stride[1][0];                      \
-    IDX place[CLUTCH_SHAPE_LANES], rest = (IDX)((begin) / (ulong)inner), first = (IDX)((begin) - (ulong)rest * inner);                   \
-    IDX out_row = 0, in_row = 0;                                                                                                         \
-    for (int d = 1; d < (int)shape->rank; ++d) {                                                                                         \
-      const IDX next = rest / (IDX)shape->size[d];                                                                                       \
-      place[d] = rest - next * (IDX)shape->size[d];                                                                                      \
-      out_row += place[d] * (IDX)shape->stride[0][d];                                                                                    \
-      in_row += place[d] * (IDX)shape->stride[1][d];                                                                                     \
-      rest = next;                                                                                                                       \
-    }                                                                                                                                    \
-    for (ulong left = (end) - (begin);;) {                                                                                               \
-      const IDX run = (IDX)min((ulong)(inner - first), left);                                                                            \
-      RUN_ONE_BY_ONE for (IDX j = first + (IDX)item; j < first + run; j += (IDX)items) DO(out_row + j * out_step, in_row + j * in_step); \
-      left -= (ulong)run;                                                                                                                \
-      if (left == 0) break;                                                                                                              \
-      first = 0;                                                                                                                         \
-      for (int d = 1; d < (int)shape->rank; ++d) {                                                                                       \
-        out_row += (IDX)shape->stride[0][d];                                                                                             \
-        in_row += (IDX)shape->stride[1][d];                                                                                              \
-        if (++place[d] < (IDX)shape->size[d]) break;                                                                                     \
-        out_row -= place[d] * (IDX)shape->stride[0][d];                                                                                  \
-        in_row -= place[d] * (IDX)shape->stride[1][d];                                                                                   \
-        place[d] = 0;                                                                                                                    \
-      }                                                                                                                                  \
-    }                                                                                                                                    \
+// A walk over the elements of a tile, by runs along dimension 0: DO(to, from, run) with the offsets of the first of `run` elements, whose offsets are out_step
+// and in_step apart. Where an item takes a tile, divisions of each element's number would take longer than the element.
+#define WALK_RUNS(shape, begin, end, DO)                                                                               \
+  {                                                                                                                    \
+    const IDX inner = (IDX)shape->size[0], out_step = (IDX)shape->stride[0][0], in_step = (IDX)shape->stride[1][0];    \
+    IDX place[CLUTCH_SHAPE_LANES], rest = (IDX)((begin) / (ulong)inner), first = (IDX)((begin) - (ulong)rest * inner); \
+    IDX out_row = 0, in_row = 0;                                                                                       \
+    for (int d = 1; d < (int)shape->rank; ++d) {                                                                       \
+      const IDX next = rest / (IDX)shape->size[d];                                                                     \
+      place[d] = rest - next * (IDX)shape->size[d];                                                                    \
+      out_row += place[d] * (IDX)shape->stride[0][d];                                                                  \
+      in_row += place[d] * (IDX)shape->stride[1][d];                                                                   \
+      rest = next;                                                                                                     \
+    }                                                                                                                  \
+    for (ulong left = (end) - (begin);;) {                                                                             \
+      const IDX run = (IDX)min((ulong)(inner - first), left);                                                          \
+      DO(out_row + first * out_step, in_row + first * in_step, run)                                                    \
+      left -= (ulong)run;                                                                                              \
+      if (left == 0) break;                                                                                            \
+      first = 0;                                                                                                       \
+      for (int d = 1; d < (int)shape->rank; ++d) {                                                                     \
+        out_row += (IDX)shape->stride[0][d];                                                                           \
+        in_row += (IDX)shape->stride[1][d];                                                                            \
+        if (++place[d] < (IDX)shape->size[d]) break;                                                                   \
+        out_row -= place[d] * (IDX)shape->stride[0][d];                                                                \
+        in_row -= place[d] * (IDX)shape->stride[1][d];                                                                 \
+        place[d] = 0;                                                                                                  \
+      }                                                                                                                \
+    }                                                                                                                  \
   }
+#define EACH_OF_RUN(to, from, run, DO) CLUTCH_ONE_BY_ONE for (IDX j = (IDX)item; j < (run); j += (IDX)items) DO((to) + j * out_step, (from) + j * in_step);
 
 // Strided move.
 #ifdef CLUTCH_ENTRY_copy_strided
 #define MOVE_ONE(to, from) ((__global T*)out)[to] = ((__global const T*)in)[from]
+#define MOVE_RUN(to, from, run) EACH_OF_RUN(to, from, run, MOVE_ONE)
 static inline void copy_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
 #ifdef CLUTCH_IS_CPU
-    WALK_RUNS(shape, begin, end, MOVE_ONE)
+    WALK_RUNS(shape, begin, end, MOVE_RUN)
 #else
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);
@@ -304,7 +302,26 @@ __kernel void copy_transposed(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 
 // Strided move by rows whose inner strides are 1 (output) and 0 or 1 (input).
 #ifdef CLUTCH_ENTRY_copy_rows
+#ifdef CLUTCH_IS_CPU
+static inline void put_run(__global T* to, __global const T* from, IDX step, IDX run, IDX item, IDX items) {
+  if (step && items == 1) {
+    clutch_move((__global uchar*)to, (__global const uchar*)from, (ulong)run * sizeof(T));
+  } else if (step) {
+    for (IDX j = item; j < run; j += items) to[j] = from[j];
+  } else {
+    const T x = from[0];
+    for (IDX j = item; j < run; j += items) to[j] = x;
+  }
+}
+#define PUT_RUN(to, from, run) put_run((__global T*)out + (to), (__global const T*)in + (from), in_step, run, (IDX)item, (IDX)items);
+#endif
 static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
+#ifdef CLUTCH_IS_CPU
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
+    WALK_RUNS(shape, begin, end, PUT_RUN)
+  }
+#else
   ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
   IDX step = (IDX)shape->stride[1][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
@@ -328,6 +345,7 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
       for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = x;
     }
   }
+#endif
 }
 
 __kernel void copy_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
@@ -519,11 +537,12 @@ __kernel void copy_cast_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong o
 
 #ifdef CLUTCH_ENTRY_copy_cast_strided
 #define CAST_ONE(to, from) cast_one(out, to, in, from)
+#define CAST_RUN(to, from, run) EACH_OF_RUN(to, from, run, CAST_ONE)
 static inline void copy_cast_strided_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n) {
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
 #ifdef CLUTCH_IS_CPU
-    WALK_RUNS(shape, begin, end, CAST_ONE)
+    WALK_RUNS(shape, begin, end, CAST_RUN)
 #else
     for (ulong i = begin + item; i < end; i += items) {
       Offsets o = clutch_offsets(shape, 0, (IDX)i);

@@ -5,6 +5,7 @@
 // Needs: what common/expr.clh needs; CLUTCH_OPERANDS; IDX; CLUTCH_TILE; CLUTCH_RANK_LANES (4, 8 or 16; of the shape vectors); and from
 // expression.clh, which the host prints (host/expr/print.cpp): CLUTCH_EXPRESSION(LOAD, POSITION, STORE) and the macros of
 // parameters BUFFER (the tensors), STRIDE (their strides) and EXTRA (params and captured tensors).
+// map_strided: CLUTCH_BUFFERED, 0 or 1, and then CLUTCH_FETCH_INPUTS(FETCH), FETCH(k, bytes of an element) for each input.
 // May have: CLUTCH_RANDOM (the function draws random numbers); CLUTCH_SIDES (vectors that an item computes side by side, where groups have one), with
 // CLUTCH_EXPRESSION_SIDES(LOAD, POSITION, STORE), the expression for all of them.
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
@@ -126,6 +127,29 @@ __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 }
 #endif
 
+#if defined(CLUTCH_IS_CPU) && (defined(CLUTCH_ENTRY_map_rows) || defined(CLUTCH_ENTRY_map_strided))
+// An item takes a tile there, so places are counted up from its first element: divisions would take longer than short rows.
+// Places of element `index` along the dimensions from `first` on, and its offsets.
+static inline void place_of(IDX index, int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
+  for (int d = first; d < rank; ++d) {
+    const IDX next = index / size[d];
+    place[d] = index - next * size[d];
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += place[d] * stride[k][d];
+    index = next;
+  }
+}
+// Goes on by one along dimension `first`, from its end to its begin and on along the next one.
+static inline void next_place(int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
+  for (int d = first; d < rank; ++d) {
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += stride[k][d];
+    if (++place[d] < size[d]) break;
+    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] -= place[d] * stride[k][d];
+    place[d] = 0;
+  }
+}
+#endif
+
 // Rows: the outputs' inner stride is 1, the others' are 0 or 1, the outer dimensions are anything.
 #ifdef CLUTCH_ENTRY_map_rows
 #define LOAD_OF_ROW(k, dtype, load) \
@@ -152,9 +176,28 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
-  ulong chunks = ((ulong)size[0] + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / (ulong)size[0] * chunks;
   IDX inner[CLUTCH_OPERANDS];
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) inner[k] = stride[k][0];
+#ifdef CLUTCH_IS_CPU
+  IDX place[CLUTCH_RANK_LANES], row[CLUTCH_OPERANDS];
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
+    const ulong first = tile * CLUTCH_TILE;
+    ulong left = min((ulong)CLUTCH_TILE, n - first);
+    const IDX number = (IDX)(first / (ulong)size[0]);
+    IDX begin = (IDX)(first - (ulong)number * (ulong)size[0]);
+    place_of(number, 1, rank, size, stride, place, row);
+    for (;;) {
+      const IDX end = begin + (IDX)min((ulong)(size[0] - begin), left), tail = begin + (end - begin) / WIDTH * WIDTH;
+      WALK_VECTORS(IDX, LOAD_ROW, POSITION_ROW, STORE_ROW)
+      if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+      left -= (ulong)(end - begin);
+      if (left == 0) break;
+      begin = 0;
+      next_place(1, rank, size, stride, place, row);
+    }
+  }
+#else
+  ulong chunks = ((ulong)size[0] + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / (ulong)size[0] * chunks;
   for (ulong tile = group; tile < tiles; tile += groups) {
     IDX index = (IDX)(tile / chunks), row[CLUTCH_OPERANDS];
     IDX begin = (IDX)(tile % chunks * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
@@ -177,6 +220,7 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
     }
     if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
+#endif
 }
 
 __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
@@ -189,8 +233,64 @@ __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, in
 // The reference: any strides. Offsets of WIDTH elements are counted up from those of the first one.
 #ifdef CLUTCH_ENTRY_map_strided
 #ifdef CLUTCH_IS_CPU
-// An item takes a tile there, so places are counted up from its first element. Where dimension 0 fills vectors, the walk goes by rows: each vector has one load
-// where its elements are adjacent or the same.
+// Where dimension 0 fills vectors, the walk goes by rows: each vector has one load where its elements are adjacent or the same.
+#if CLUTCH_BUFFERED
+// Short rows, whose outputs go on from row to row, in pieces of several whole rows. Inputs that do not go on are brought into the item's memory first, once if
+// they are the same for all rows.
+#include "common/move.clh"
+#define PIECE 512
+#define PUT_ROW(k, bytes) \
+  if (!kept[k]) clutch_bring((__global uchar*)(size_t)(buffer[k] + done * bytes), CLUTCH_CONCAT(b, k) + (long)row[k] * bytes, size[0], step[k], bytes);
+#define SET_BASE(k, bytes) base[k] = flows[k] ? CLUTCH_CONCAT(b, k) + at * bytes : (__global const uchar*)(size_t)buffer[k];
+#define LOAD_OF_PIECE(k, dtype) CLUTCH_CONCAT(loadv_, dtype)(base[k], i)
+#define STORE_OF_PIECE(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), (IDX)at + i, x)
+#define LOAD_SOME(k, dtype) CLUTCH_CONCAT(some_, dtype)(base[k], i, count)
+#define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), place, count, x)
+static inline void map_piece_tail(__global const uchar** base, IDX at, IDX i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  const IDX place = at + i;
+  CLUTCH_EXPRESSION(LOAD_SOME, CLUTCH_NO_POSITION, STORE_FRONT)
+}
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
+                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+  IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], row[CLUTCH_OPERANDS];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
+  CLUTCH_STRIDES(stride)
+  // Whether an operand goes on from row to row; is the same for all; is not to be brought.
+  int flows[CLUTCH_OPERANDS], same[CLUTCH_OPERANDS], kept[CLUTCH_OPERANDS];
+  for (int k = 0; k < CLUTCH_OPERANDS; ++k) {
+    step[k] = stride[k][0], flows[k] = step[k] == 1, same[k] = 1;
+    for (int d = 1; d < rank; ++d) {
+      flows[k] = flows[k] && stride[k][d] == stride[k][d - 1] * size[d - 1];
+      same[k] = same[k] && stride[k][d] == 0;
+    }
+    kept[k] = flows[k];
+  }
+  int brings = 1;
+  uchar buffer[CLUTCH_OPERANDS][PIECE * sizeof(ulong) + sizeof(ulong8)] __attribute__((aligned(64)));
+  const IDX most = PIECE / size[0] * size[0];
+  const ulong ahead = CLUTCH_TILE / (ulong)most * (ulong)most;
+  for (ulong tile = group; tile * ahead < n; tile += groups) {
+    ulong at = tile * ahead;
+    const ulong stop = min(at + ahead, n);
+    place_of((IDX)(at / (ulong)size[0]), 1, rank, size, stride, place, row);
+    for (; at < stop; at += (ulong)most) {
+      const IDX begin = 0, end = (IDX)min((ulong)most, stop - at), tail = end / WIDTH * WIDTH;
+      for (IDX done = 0; done < end && brings; done += size[0]) {
+        CLUTCH_FETCH_INPUTS(PUT_ROW)
+        next_place(1, rank, size, stride, place, row);
+      }
+      if (end == most) {
+        brings = 0;
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) kept[k] = flows[k] || same[k], brings |= !kept[k];
+      }
+      __global const uchar* base[CLUTCH_OPERANDS];
+      CLUTCH_FETCH_INPUTS(SET_BASE)
+      WALK_VECTORS(IDX, LOAD_OF_PIECE, CLUTCH_NO_POSITION, STORE_OF_PIECE)
+      if (tail < end) map_piece_tail(base, (IDX)at, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+    }
+  }
+}
+#else
 #define LOAD_RUN(k, dtype)                                                        \
   (step[k] == 1   ? CLUTCH_CONCAT(loadv_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i) \
    : step[k] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k])     \
@@ -199,25 +299,6 @@ __kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, in
   if (step[k] == 1) CLUTCH_CONCAT(storev_, dtype) \
   (CLUTCH_CONCAT(b, k), row[k] + i, x);           \
   else CLUTCH_CONCAT(scatter_, dtype)(CLUTCH_CONCAT(b, k), at[k], WIDTH, x)
-// Places of element `index` along the dimensions from `first` on, and its offsets.
-static inline void place_of(IDX index, int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
-  for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
-  for (int d = first; d < rank; ++d) {
-    const IDX next = index / size[d];
-    place[d] = index - next * size[d];
-    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += place[d] * stride[k][d];
-    index = next;
-  }
-}
-// Goes on by one along dimension `first`, from its end to its begin and on along the next one.
-static inline void next_place(int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
-  for (int d = first; d < rank; ++d) {
-    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += stride[k][d];
-    if (++place[d] < size[d]) break;
-    for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] -= place[d] * stride[k][d];
-    place[d] = 0;
-  }
-}
 #define LOAD_SOME(k, dtype)                                                             \
   (step[k] == 1   ? CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, count) \
    : step[k] == 0 ? CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k])           \
@@ -287,6 +368,7 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
   else
     map_strided_short(group, groups, item, items, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
 }
+#endif
 #else
 CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
                                     CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {

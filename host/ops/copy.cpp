@@ -221,7 +221,11 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
     std::shared_ptr<const Meaning> meaning = meaning_of(to, from, options);
     encoder.means(meaning || from.dtype() != to.dtype() ? std::move(meaning) : meaning_of(Meaning::Known::copy));
   }
-  const std::uint64_t tiles = plan.entry == "copy_transposed" ? transposed_tiles(walk, runtime.traits()) : tile_count(plan, walk);
+  std::uint64_t tiles = tile_count(plan, walk);
+  if (plan.entry == "copy_transposed")
+    tiles = transposed_tiles(walk, runtime.traits());
+  else if (by_cores && plan.layout == Layout::rows)
+    tiles = (walk.numel + plan.tuning.tile - 1) / plan.tuning.tile;
   encoder.dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 

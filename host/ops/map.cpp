@@ -62,14 +62,19 @@ Checked validate(std::span<const Tensor> outputs, const ExprFunction& f, std::sp
 
 std::string computes(const DeviceTraits& traits, const MapProblem& p) { return refuses_fp64(traits, p.types.has_f64); }
 
+constexpr std::string_view kStrided = "map_strided";
+
+/// True if cores take several short rows at once.
+bool takes_pieces(const DeviceTraits& traits, const MapProblem& p) { return p.pieces && elementwise_tuning(traits).local == 1; }
+
 constexpr std::array<Implementation<MapProblem>, 3> kImplementations{{
     {"map_contiguous", [](const DeviceTraits& t, const MapProblem& p) { return p.layout != Layout::contiguous ? needs_contiguous(p.layout) : computes(t, p); }},
     {"map_rows",
      [](const DeviceTraits& t, const MapProblem& p) {
        if (p.layout == Layout::strided) return std::string(kNeedsRows);
-       return p.short_rows ? std::string("rows must fill a vector, got shorter ones") : computes(t, p);
+       return p.short_rows || takes_pieces(t, p) ? std::string("rows must fill vectors, got shorter ones") : computes(t, p);
      }},
-    {"map_strided", computes},
+    {kStrided, computes},
 }};
 
 }  // namespace
@@ -81,6 +86,7 @@ KernelPlan select(const DeviceTraits& traits, const MapProblem& p, std::string_v
   if (p.random) plan.tuning.tile = std::max<std::uint64_t>(plan.tuning.tile / RANDOM_CHUNK_WORDS, 1) * RANDOM_CHUNK_WORDS;
   set_lanes(plan, traits, p.types.has_wide, p.outputs + p.inputs + p.positions, p.wide_index, p.rank_lanes);
   if (p.random) plan.defines.set("CLUTCH_RANDOM", 1);
+  if (plan.entry == kStrided) plan.defines.set("CLUTCH_BUFFERED", takes_pieces(traits, p));
   return plan;
 }
 
@@ -136,6 +142,13 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   p.outputs = static_cast<std::uint8_t>(l.outputs.size()), p.inputs = static_cast<std::uint8_t>(l.inputs.size());
   p.positions = static_cast<std::uint8_t>(positions.size());
   p.short_rows = l.size[0] < 16;
+  // Rows of more elements have enough vectors of their own.
+  constexpr std::int64_t kMostOfPieces = 64;
+  p.pieces = p.layout != Layout::contiguous && l.size[0] < kMostOfPieces && positions.empty() && !p.random;
+  for (std::size_t out = 0; out < l.outputs.size(); ++out) {
+    p.pieces = p.pieces && l.stride[16 * out] == 1;
+    for (auto d = static_cast<std::size_t>(l.rank) - 1; d > 0; --d) p.pieces = p.pieces && l.stride[16 * out + d] == l.stride[16 * out + d - 1] * l.size[d - 1];
+  }
   p.rank_lanes = rank_lanes(p.layout == Layout::contiguous ? 0 : l.rank);
   return l;
 }
@@ -159,7 +172,9 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
         print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), {.random = l.problem.random, .lanes = lanes});
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     // A thread has a group for itself on CPUs. Groups of several items have other items to compute meanwhile.
-    if (const int sides = selected.tuning.local == 1 && selected.layout != Layout::strided ? sides_of(f) : 1; sides > 1) {
+    const bool pieces = takes_pieces(runtime.traits(), l.problem) && selected.entry == kStrided;
+    if (pieces) selected.expression += print_fetches(l.outputs.size(), dtypes.subspan(l.outputs.size(), l.inputs.size()));
+    if (const int sides = selected.tuning.local == 1 && (selected.layout != Layout::strided || pieces) ? sides_of(f) : 1; sides > 1) {
       selected.defines.set("CLUTCH_SIDES", sides);
       selected.expression += print_side_by_side(sides, f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()));
     }
@@ -178,8 +193,9 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
     bind_shape(encoder, l);
   bind_extra(encoder, *f.body(), params);
   if (encoder.asks_for_meaning()) encoder.means(pointwise_meaning(f, params, static_cast<int>(l.outputs.size()), static_cast<int>(l.inputs.size()), sizes));
-  std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
-  std::uint64_t tiles = plan.layout == Layout::rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
+  const std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
+  const bool by_rows = plan.layout == Layout::rows && plan.tuning.local > 1;
+  const std::uint64_t tiles = by_rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
   encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
 }
 
@@ -190,21 +206,16 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
-  // Inputs that are adjacent along another dimension than the outputs.
-  bool wants_rows = l.problem.layout == Layout::strided && !l.problem.short_rows && options.implementation.empty() && copies_pay(c.runtime->traits(), n);
-  for (std::size_t k = 0; k < outputs.size(); ++k) wants_rows = wants_rows && l.stride[16 * k] == 1;
-  if (wants_rows) {
+  // Inputs that are adjacent along another dimension than the outputs are copied into rows, or, of rows that are shorter than a vector, into pieces of those.
+  bool wants_copies = l.problem.layout == Layout::strided && options.implementation.empty() && copies_pay(c.runtime->traits(), n);
+  for (std::size_t k = 0; k < outputs.size(); ++k) wants_copies = wants_copies && l.stride[16 * k] == 1;
+  if (wants_copies && (!l.problem.short_rows || l.problem.pieces)) {
+    // Pieces take elements of a cache line one by one.
+    const std::int64_t most = l.problem.pieces ? 16 : 1;
+    bool copied = false;
     for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (const std::int64_t inner = l.stride[16 * (outputs.size() + k)]; inner != 0 && inner != 1) inputs[k] = inputs[k].contiguous(stream);
-    l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
-  }
-  // Rows shorter than a vector: contiguous copies of all inputs join with the outputs to one long row.
-  bool wants_one_row = l.problem.layout != Layout::contiguous && l.problem.short_rows && l.problem.positions == 0 && options.implementation.empty() &&
-                       copies_pay(c.runtime->traits(), n);
-  for (const Tensor& t : outputs) wants_one_row = wants_one_row && t.is_contiguous();
-  if (wants_one_row) {
-    for (Tensor& t : inputs) t = t.expand(c.sizes).contiguous(stream);
-    l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
+      if (l.stride[16 * (outputs.size() + k)] > most) inputs[k] = inputs[k].expand(c.sizes).contiguous(stream), copied = true;
+    if (copied) l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   }
   if (fits(l, *f.body())) return launch(l, c.sizes, f, params, *c.runtime, options, stream);
   // The shapes need too many arguments. Contiguous copies need no shapes.

@@ -18,7 +18,8 @@ struct MapProblem {
   SeenTypes types;
   std::uint8_t rank_lanes = 4;  ///< lanes of the shape vectors
   bool random = false;          ///< draws random numbers
-  std::uint8_t unused[6] = {};
+  bool pieces = false;          ///< rows of few vectors, which the outputs have side by side; no positions
+  std::uint8_t unused[5] = {};
   DType dtypes[kMaxMapOperands] = {};
 };
 

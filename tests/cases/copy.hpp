@@ -90,6 +90,8 @@ struct CopyCase {
     all.back().output.lead = all.back().inputs[0].lead = 64;
     all.push_back(problem("u8", "copy_bytes", DType::u8, DType::u8, flat, flat, {}, {}, seed));
     all.push_back(problem("i16", "copy_rows", DType::i16, DType::i16, {5, 37}, {5, 37}, {40, 1}, {39, 1}, seed));
+    for (std::int64_t length : {2, 3, 7, 13, 29, 61})
+      all.push_back(problem("u8 of " + std::to_string(length), "copy_rows", DType::u8, DType::u8, {5, length}, {5, length}, {70, 1}, {length + 1, 1}, seed));
     all.push_back(problem("f32 broadcast", "copy_rows", DType::f32, DType::f32, {5, 37}, {5, 1}, {40, 1}, {3, 1}, seed));
     all.push_back(problem("f32", "copy_transposed", DType::f32, DType::f32, {35, 70}, {35, 70}, {}, {1, 35}, seed));
     all.push_back(problem("i16 batch", "copy_transposed", DType::i16, DType::i16, {3, 9, 40}, {3, 9, 40}, {500, 1, 11}, {}, seed));
@@ -118,10 +120,12 @@ struct CopyCase {
       {"copy_bytes", Edit::stride, "i += items * sizeof(WIDE)) STORE(", "i += 2 * items * sizeof(WIDE)) STORE("},
       {"copy_bytes", Edit::offset, "in + in_offset", "in + in_offset + 1"},
       {"copy_bytes", Edit::arithmetic, "out[i] = in[i]", "out[i] = in[i] + 1"},
-      {"copy_rows", Edit::tail, "i < end; i += (IDX)items) to[i] = from[i]", "i + 1 < end; i += (IDX)items) to[i] = from[i]"},
-      {"copy_rows", Edit::stride, "if (step)", "if (!step)"},
-      {"copy_rows", Edit::offset, "in + o.at[1]", "in + o.at[0]"},
-      {"copy_rows", Edit::arithmetic, "row = tile / chunks", "row = tile / (chunks + 1)"},
+      {"copy_rows", Edit::tail, "for (IDX j = item; j < run; j += items) to[j] = x", "for (IDX j = item; j + 1 < run; j += items) to[j] = x"},
+      {"copy_rows", Edit::tail, "CLUTCH_MOVE_AT(clutch_bytes64, bytes - sizeof(clutch_bytes64))", "CLUTCH_MOVE_AT(clutch_bytes64, 0)"},
+      {"copy_rows", Edit::tail, "CLUTCH_MOVE_AT(V, bytes - sizeof(V))", "CLUTCH_MOVE_AT(V, 0)"},
+      {"copy_rows", Edit::stride, "if (step && items == 1)", "if (!step && items == 1)"},
+      {"copy_rows", Edit::offset, "in_row += (IDX)shape->stride[1][d]", "in_row += (IDX)shape->stride[0][d]"},
+      {"copy_rows", Edit::arithmetic, "(ulong)run * sizeof(T)", "(ulong)(run - 1) * sizeof(T)"},
       {"copy_transposed", Edit::tail, "(IDX)width - x)", "(IDX)width - x - 1)"},
       {"copy_transposed", Edit::tail, "least > (ulong)within ? (least", "least > (ulong)within ? (least / 2"},
       {"copy_transposed", Edit::stride, "(column + l * in_step)", "(column)"},

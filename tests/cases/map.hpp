@@ -150,6 +150,9 @@ struct MapCase {
     all.back().output.lead = all.back().inputs[0].lead = 64;  // aligned
     for (DType dtype : {DType::f32, DType::bf16}) add("map_rows", dtype, rows, {Dims{41}, Dims{3, 1}}, {Dims{50, 1}, Dims{}, Dims{}});
     for (DType dtype : {DType::f32, DType::f16, DType::f64}) add("map_strided", dtype, transposed, {transposed, Dims{13}}, {Dims{1, 9}, Dims{2, 20}, Dims{3}});
+    // Short rows, in pieces of several: a row for all, a number of each, and rows that are apart or of other strides.
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) add("map_strided", dtype, Dims{990, 9}, {Dims{9}, Dims{990, 1}}, {});
+    add("map_strided", DType::f16, Dims{5, 31, 20}, {Dims{5, 31, 20}, Dims{31, 20}}, {Dims{}, Dims{700, 22, 1}, Dims{1, 31}});
 
     auto elementary = [](Expr x, Expr y) {
       return exp(-abs(x)) + tanh(x) * log1p(abs(y)) + erf(x) * sin(y) + cos(x) / (1 + sigmoid(y)) + sqrt(abs(x)) * exp2(-abs(y));
@@ -164,6 +167,8 @@ struct MapCase {
     auto integers = [](Expr a, Expr b) { return floor_mod(a, b) + (trunc_div(a, b + 3) ^ (b >> 2)) - select(a < b, max(a, b), a & b); };
     evaluated("integers", "map_strided", trace(integers, std::array{DType::i32, DType::i64}),
               {operand(DType::i8, transposed, Dims{1, 9}, 4), operand(DType::i64, transposed, {}, 5)}, {DType::i64, transposed, {}, {}});
+    evaluated("integers of short rows", "map_strided", trace(integers, std::array{DType::i32, DType::i64}),
+              {operand(DType::i8, Dims{90, 1}, {}, 4), operand(DType::i64, Dims{11}, {}, 5)}, {DType::i64, Dims{90, 11}, {}, {}});
     auto places = [](Expr x) { return x * cast(position(0), DType::f32) + cast(position(-1), DType::f32); };
     evaluated("positions", "map_rows", trace(places, std::array{DType::f32}), {operand(DType::f32, rows, {}, 6)}, {DType::f32, rows, Dims{50, 1}, {}});
     evaluated("positions", "map_strided", trace(places, std::array{DType::f32}), {operand(DType::bf16, transposed, Dims{1, 9}, 7)},
@@ -195,12 +200,18 @@ struct MapCase {
       {"map_contiguous", Edit::tail, "(CLUTCH_CONCAT(b, k), (IDX)i, count, x)", "(CLUTCH_CONCAT(b, k), (IDX)i, count - 1, x)"},
       {"map_contiguous", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_rows", Edit::tail, "(int)(end - tail)", "(int)(end - tail) - 1"},
-      {"map_rows", Edit::stride, "row[k] += x * stride[k][d]", "row[k] += x * stride[k][0]"},
+      {"map_rows", Edit::stride, "offset[k] += stride[k][d];", "offset[k] += stride[k][0];"},
       {"map_rows", Edit::offset, "CLUTCH_CONCAT(b, k), row[k] + i, x)", "CLUTCH_CONCAT(b, k), row[k] + i + 1, x)"},
       {"map_rows", Edit::tail, "CLUTCH_EXPRESSION(LOAD_SOME, POSITION_ROW, STORE_FRONT)", "CLUTCH_EXPRESSION(LOAD_SOME, POSITION_ROW, STORE_ROW)"},
       {"map_rows", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
       {"map_strided", Edit::tail, "map_strided_body(CLUTCH_IDS, n,", "map_strided_body(CLUTCH_IDS, n - 1,"},
       {"map_strided", Edit::stride, "CLUTCH_STRIDES(stride)\n", "CLUTCH_STRIDES(stride)\n  stride[1][0] -= 1;\n"},
+      {"map_strided", Edit::tail, "map_piece_tail(base, (IDX)at, tail, (int)(end - tail) C", "map_piece_tail(base, (IDX)at, tail, (int)(end - tail) - 1 C"},
+      {"map_strided", Edit::stride, "stride[k][d] == stride[k][d - 1] * size[d - 1]", "stride[k][d] != 2 * stride[k][d - 1] * size[d - 1]"},
+      {"map_strided", Edit::offset, "(size_t)(buffer[k] + done * bytes)", "(size_t)(buffer[k])"},
+      {"map_strided", Edit::stride, "kept[k] = flows[k] || same[k]", "kept[k] = 1"},
+      {"map_strided", Edit::arithmetic, "CLUTCH_TILE / (ulong)most * (ulong)most", "CLUTCH_TILE"},
+      {"map_strided", Edit::arithmetic, "0x1000100010001ul", "0x10001ul"},
       {"map_strided", Edit::offset, "place_of(number, 1, rank, size, stride, place, row);",
        "place_of(number, 1, rank, size, stride, place, row), row[1] += 4;"},
       {"map_strided", Edit::arithmetic, "VF v3 = fma_rn(v0,", "VF v3 = fma_rn(-v0,"},
