@@ -68,6 +68,7 @@
 #define LOAD_WHOLE(k, dtype) CLUTCH_CONCAT(loada_, dtype)(CLUTCH_CONCAT(b, k), i)
 #define STORE_WHOLE(k, dtype, x) STREAM_OR_STORE(storea_, dtype, CLUTCH_CONCAT(b, k), i, x)
 #define POSITION_FULL(k) ((VL)(long)i + CLUTCH_IOTA_VL)
+#define CLUTCH_FIRST_POSITION(k) ((long)i)
 #define LOAD_SOME(k, dtype) CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), (IDX)i, count)
 #define STORE_FRONT(k, dtype, x) CLUTCH_CONCAT(front_, dtype)(CLUTCH_CONCAT(b, k), (IDX)i, count, x)
 static inline void map_contiguous_tail(ulong i, int count CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
@@ -158,6 +159,7 @@ static inline void next_place(int first, int rank, const IDX* size, IDX stride[]
 #define STORE_ROW(k, dtype, x) CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
 #define LOAD_WHOLE_ROW(k, dtype) LOAD_OF_ROW(k, dtype, loada_)
 #define STORE_WHOLE_ROW(k, dtype, x) CLUTCH_CONCAT(storea_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, x)
+#define CLUTCH_FIRST_POSITION(k) ((long)row[k] + (inner[k] ? i : 0))
 #define POSITION_ROW(k) (inner[k] ? (VL)(long)(row[k] + i) + CLUTCH_IOTA_VL : (VL)(long)row[k])
 #define LOAD_SOME(k, dtype) \
   (inner[k] ? CLUTCH_CONCAT(some_, dtype)(CLUTCH_CONCAT(b, k), row[k] + i, count) : CLUTCH_CONCAT(splat_, dtype)(CLUTCH_CONCAT(b, k), row[k]))

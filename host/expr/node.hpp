@@ -212,6 +212,8 @@ struct PrintNames {
   /// Kinds of the inputs, if known. For each input that is not `any`, CLUTCH_LOAD_FIRST(k) must be the first lane's value. Captured tensors are then read at
   /// one place, or at consecutive places, if the kinds of their indices allow this.
   std::span<const LaneKind> lanes = {};
+  /// The same of positions, for each of which CLUTCH_FIRST_POSITION(k) must be the first lane's value.
+  std::span<const LaneKind> position_lanes = {};
 };
 
 /// OpenCL C of a function, as macros for kernels that include common/expr.clh:

@@ -186,14 +186,16 @@ std::string operation_text(const ExprStep& s, DType operand, std::span<const std
 }
 
 /// How the value of each step differs between lanes.
-std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind> inputs) {
+std::vector<LaneKind> lane_kinds(const ExprBody& body, std::span<const LaneKind> inputs, std::span<const LaneKind> positions) {
   std::vector<LaneKind> kinds;
+  std::size_t position = 0;
   for (const ExprStep& s : body.steps) {
     auto of = [&](std::size_t i) { return kinds[static_cast<std::size_t>(s.operands[i])]; };
     bool same = s.op != ExprOp::position;
     for (std::size_t i = 0; i < s.operands.size(); ++i) same = same && of(i) == LaneKind::same;
     LaneKind kind = same ? LaneKind::same : LaneKind::any;
-    if (s.op == ExprOp::input) kind = inputs[static_cast<std::size_t>(s.index)];
+    if (s.op == ExprOp::input) kind = inputs.empty() ? LaneKind::any : inputs[static_cast<std::size_t>(s.index)];
+    if (s.op == ExprOp::position && !positions.empty()) kind = positions[position++];
     const bool whole = s.dtype == DType::i32 || s.dtype == DType::i64, sums = s.op == ExprOp::add || s.op == ExprOp::sub;
     if (kind == LaneKind::any && whole && (sums || s.op == ExprOp::neg || (s.op == ExprOp::cast && s.target == s.dtype))) {
       bool known = true;
@@ -402,7 +404,8 @@ PrintedExpr print(const ExprFunction& function, std::span<const DType> output_dt
   const std::vector<bool> used = used_steps(body, names.known_step);
 
   // Steps whose first lane is needed: indices of captured tensors, and their operands.
-  const std::vector<LaneKind> kinds = names.lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any) : lane_kinds(body, names.lanes);
+  const std::vector<LaneKind> kinds = names.lanes.empty() && names.position_lanes.empty() ? std::vector<LaneKind>(body.steps.size(), LaneKind::any)
+                                                                                          : lane_kinds(body, names.lanes, names.position_lanes);
   std::vector<bool> first_wanted(body.steps.size(), false);
   // For reads at one place or at consecutive places, the number of indices that differ between lanes (0 or 1); else -1.
   auto near_reads = [&](const ExprStep& s) {
@@ -512,7 +515,10 @@ PrintedExpr print(const ExprFunction& function, std::span<const DType> output_dt
       }
     }
     declare(k, value);
-    if (first_wanted[k]) line(fmt::format("{} u{} = {};", scalar_type(s.dtype), k, first_lane_text(body, k, first_input, names)));
+    if (!first_wanted[k]) continue;
+    const std::string first = s.op == ExprOp::position ? fmt::format("CLUTCH_FIRST_POSITION({})", first_position + printed.positions.size() - 1)
+                                                       : first_lane_text(body, k, first_input, names);
+    line(fmt::format("{} u{} = {};", scalar_type(s.dtype), k, first));
   }
   for (std::size_t i = 0; i < outputs; ++i) {
     int o = body.outputs[i];

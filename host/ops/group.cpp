@@ -17,6 +17,7 @@ namespace detail {
 namespace {
 
 constexpr unsigned kBits = 11;                                                   ///< most bits of a digit: the output positions of a pass fit in a core's cache
+constexpr unsigned kCountedBits = 16;                                            ///< of entries that are counted alone
 constexpr unsigned kTileBits = std::bit_width(unsigned{GROUP_TILE_DIGITS}) - 1;  ///< the same of tiles
 constexpr const char* kOp = "group_by";
 
@@ -102,7 +103,8 @@ class Plans {
   std::string_view way_;
 };
 
-Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const GroupOptions& options, const Stream& stream) {
+/// `ordered`: false if only the offsets are asked for.
+Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const GroupOptions& options, bool ordered, const Stream& stream) {
   const std::int64_t n = given.numel();
   Tensor index = given.contiguous(stream);
   const bool wide_result = n > INT32_MAX, wide = wide_result || the_settings().index64.on();
@@ -112,23 +114,30 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
     const Groups made{empty({groups + 1}, stored, stream), empty({n}, stored, stream)};
     if (by_plugin(kOp, options.implementation, {&made, &given, &groups, &options, &stream}, stream)) return made;
   }
-  Groups result{empty({groups + 1}, ids, stream), empty({n}, ids, stream)};
   const Plans plans(runtime, wide, options.implementation);
   Encoder encoder(stream, kOp);
   const bool one_item_a_group = row_tuning(runtime.traits()).local == 1, tiles = plans.tiles;
   const Parts parts = tiles ? Parts(n, GROUP_TILE) : parts_of_items(n, one_item_a_group);
-  const unsigned most_bits = tiles ? kTileBits : kBits;
+  // Entries that are counted alone go to no places, which would be too many for a cache. Counts of all parts are fewer than entries then.
+  const bool counts_alone = !ordered && parts.count * static_cast<std::uint64_t>(groups) <= static_cast<std::uint64_t>(n);
+  const unsigned most_bits = tiles ? kTileBits : counts_alone ? kCountedBits : kBits;
   unsigned passes = 1;
   while (passes * most_bits < 32 && static_cast<std::uint64_t>(groups) >> (passes * most_bits) != 0) ++passes;
   // Digits of similar size, so that a pass has fewer output positions.
   const unsigned bits_each = (static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(groups))) + passes - 1) / passes;
   const std::uint32_t digits = 1u << bits_each;
   const std::uint64_t counted = tiles ? group_count_row(parts.count) : parts.count;
-  Tensor counts = encoder.scratch({static_cast<std::int64_t>(counted), std::int64_t{digits}}, ids.dtype),
-         totals = encoder.scratch({std::int64_t{digits}}, ids.dtype);
+  Tensor counts = encoder.scratch({static_cast<std::int64_t>(counted), std::int64_t{digits}}, ids.dtype);
+  // The entries below a digit of one pass are the groups' offsets.
+  const bool totals_are_offsets = passes == 1 && !tiles && n > 0;
+  Tensor totals = totals_are_offsets ? empty({std::int64_t{digits}}, ids, stream) : encoder.scratch({std::int64_t{digits}}, ids.dtype);
+  const bool places_entries = ordered || !totals_are_offsets;
+  Groups result{totals_are_offsets ? totals.slice(0, 0, groups + 1) : empty({groups + 1}, ids, stream), places_entries ? empty({n}, ids, stream) : Tensor()};
   Tensor keys[2], order[2];
-  for (unsigned k = 0; k < 2; ++k) keys[k] = encoder.scratch({std::max<std::int64_t>(n, 1)}, DType::i32);
-  order[passes % 2] = encoder.scratch({std::max<std::int64_t>(n, 1)}, ids.dtype), order[(passes + 1) % 2] = result.order;
+  if (places_entries) {
+    for (Tensor& k : keys) k = encoder.scratch({std::max<std::int64_t>(n, 1)}, DType::i32);
+    order[passes % 2] = encoder.scratch({std::max<std::int64_t>(n, 1)}, ids.dtype), order[(passes + 1) % 2] = result.order;
+  }
   GroupArgs args{.n = static_cast<std::uint64_t>(n),
                  .chunk = parts.chunk,
                  .parts = parts.count,
@@ -156,17 +165,21 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
       encoder.inout(totals);
       send(GroupStage::base, 1);
     }
+    if (!places_entries) break;
     encoder.output(keys[pass % 2]).output(to).inout(counts).input(source).input(from).input(totals);
     send(GroupStage::place, parts.count * team);
     source = keys[pass % 2], args.keys = KEYS_PACKED;
   }
   // Each offset is found by a binary search of up to 64 steps. Neighbouring items store neighbours where groups have several.
-  const Parts places = tiles ? Parts(groups + 1, 1) : parts_of_items(groups + 1, one_item_a_group, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
-  args.chunk = places.chunk, args.parts = places.count;
-  encoder.output(result.offsets).input(keys[(passes + 1) % 2]);
-  send(GroupStage::offsets, places.count);
+  if (!totals_are_offsets) {
+    const Parts places =
+        tiles ? Parts(groups + 1, 1) : parts_of_items(groups + 1, one_item_a_group, runtime.traits().quirks & kQuirkLoopsEndEarly ? 512 : 16384);
+    args.chunk = places.chunk, args.parts = places.count;
+    encoder.output(result.offsets).input(keys[(passes + 1) % 2]);
+    send(GroupStage::offsets, places.count);
+  }
   // CLUTCH_INDEX64 sets the index type of kernels, not the dtype of the results.
-  if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), result.order.to(DType::i32, {}, stream)};
+  if (wide && !wide_result) return {result.offsets.to(DType::i32, {}, stream), places_entries ? result.order.to(DType::i32, {}, stream) : Tensor()};
   return result;
 }
 
@@ -176,11 +189,12 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
 Groups group_by(const Tensor& index, std::int64_t groups, const GroupOptions& options, const Stream& given) {
   detail::OpName named("group_by");
   detail::Runtime& runtime = detail::validate(index, groups);
-  return detail::run(runtime, index, groups, options, detail::resolve_stream(given, runtime, detail::kOp));
+  return detail::run(runtime, index, groups, options, true, detail::resolve_stream(given, runtime, detail::kOp));
 }
 void group_by_out(const Groups& out, const Tensor& index, std::int64_t groups, const GroupOptions& options, const Stream& stream) {
   detail::OpName named("group_by_out");
-  const Groups made = group_by(index, groups, options, stream);
+  detail::Runtime& runtime = detail::validate(index, groups);
+  const Groups made = detail::run(runtime, index, groups, options, out.order.defined(), detail::resolve_stream(stream, runtime, detail::kOp));
   const detail::Stored all[] = {{out.offsets, made.offsets, "out.offsets"}, {out.order, made.order, "out.order"}};
   detail::store(all, detail::kOp, stream);
 }

@@ -149,6 +149,8 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
     p.pieces = p.pieces && l.stride[16 * out] == 1;
     for (auto d = static_cast<std::size_t>(l.rank) - 1; d > 0; --d) p.pieces = p.pieces && l.stride[16 * out + d] == l.stride[16 * out + d - 1] * l.size[d - 1];
   }
+  for (std::size_t i = 0; i < positions.size() && !f.body()->buffers.empty() && p.layout != Layout::strided; ++i)
+    if (l.stride[16 * (l.outputs.size() + l.inputs.size() + i)] == 1) p.moving = static_cast<std::uint8_t>(p.moving | 1u << i);
   p.rank_lanes = rank_lanes(p.layout == Layout::contiguous ? 0 : l.rank);
   return l;
 }
@@ -168,8 +170,14 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
     check_byte_selects(runtime.traits(), f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), "map");
     // With kinds of lanes a generator's state is read once for all of them.
     const std::vector<LaneKind> lanes(l.problem.random ? l.inputs.size() + 1 : 0, LaneKind::any);
-    PrintedExpr printed =
-        print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()), {.random = l.problem.random, .lanes = lanes});
+    // Captured tensors are read by vectors where their places go on along a row.
+    std::vector<LaneKind> position_lanes;
+    constexpr std::size_t kMostMoving = 8;
+    if (selected.tuning.local == 1 && selected.layout != Layout::strided && !f.body()->buffers.empty() && !l.problem.random &&
+        l.problem.positions <= kMostMoving)
+      for (unsigned k = 0; k < l.problem.positions; ++k) position_lanes.push_back((l.problem.moving >> k & 1) != 0 ? LaneKind::consecutive : LaneKind::same);
+    PrintedExpr printed = print_opencl(f, dtypes.first(l.outputs.size()), dtypes.subspan(l.outputs.size(), l.inputs.size()),
+                                       {.random = l.problem.random, .lanes = lanes, .position_lanes = position_lanes});
     selected.expression = print_operands(l.outputs.size(), l.inputs.size(), printed.positions.size(), f.body()->buffers.size()) + printed.text;
     // A thread has a group for itself on CPUs. Groups of several items have other items to compute meanwhile.
     const bool pieces = takes_pieces(runtime.traits(), l.problem) && selected.entry == kStrided;

@@ -19,7 +19,8 @@ struct MapProblem {
   std::uint8_t rank_lanes = 4;  ///< lanes of the shape vectors
   bool random = false;          ///< draws random numbers
   bool pieces = false;          ///< rows of few vectors, which the outputs have side by side; no positions
-  std::uint8_t unused[5] = {};
+  std::uint8_t moving = 0;      ///< of contiguous operands and rows that read captured tensors: bits of the positions that go on along a row
+  std::uint8_t unused[4] = {};
   DType dtypes[kMaxMapOperands] = {};
 };
 

@@ -57,6 +57,8 @@ struct GroupCase {
     std::vector<Problem> all;
     for (std::string_view entry : {"group_count", "group_scan", "group_base", "group_place", "group_offsets"})
       all.push_back(problem(entry, entry == "group_count" ? DType::i32 : DType::i64, 700, 3000, entry == "group_offsets" ? 0 : 3, seed));
+    all.push_back(problem("group_base", DType::i64, 700, 300, 3, seed));  // one pass, whose totals are the offsets
+    all.back().name += " of one pass";
     // A whole tile and a part of one; two passes of 6 bits.
     for (std::string_view entry : {"group_tile_count", "group_tile_scan", "group_tile_place"})
       all.push_back(problem(entry, entry == "group_tile_count" ? DType::i32 : DType::i64, 2100, 3000, 3, seed));

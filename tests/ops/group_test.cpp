@@ -37,10 +37,16 @@ TEST(Group, SizesAndCountsOfGroupsGiveTheStableOrder) {
       const std::vector<std::int64_t> want = GroupCase::model(index, groups);
       for (const char* way : kWays)
         ASSERT_EQ(made_by(way, from_host(index, {n}, device), groups), want) << way << " " << n << " entries, " << groups << " groups";
+      // Offsets alone, for which no entry is moved where one pass counts all groups.
+      const Tensor offsets = full({groups + 1}, -1, {.dtype = DType::i32, .device = device});
+      group_by_out({offsets, {}}, from_host(index, {n}, device), groups);
+      const std::vector<std::int32_t> alone = offsets.to_host<std::int32_t>();
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), want.begin())) << n << " entries, " << groups << " groups";
     };
     for (std::int64_t n : {0, 1, 2, 2047, 2048, 2049, 40000})
       for (std::int64_t groups : {1, 2, 7, 255, 256, 2047, 2048, 2049, 100000})
         check(GroupCase::indices(n, groups, seed() + static_cast<std::uint64_t>(n), 2), groups);
+    check(GroupCase::indices(200000, 9000, seed(), 2), 9000);
     // Three passes, or four of tiles.
     check(GroupCase::indices(5000, std::int64_t{1} << 23, seed()), std::int64_t{1} << 23);
     check(GroupCase::indices(5000, std::int64_t{1} << 26, seed()), std::int64_t{1} << 26);

@@ -245,6 +245,56 @@ TEST(Map, PositionsParamsAndCapturedTensors) {
   }
 }
 
+TEST(Map, CapturedTensorsAtPlacesThatGoOnAlongARow) {
+  CLUTCH_EACH_DEVICE(device) {
+    for (DType dtype : level() == "smoke" ? std::vector{DType::f32, DType::i8} : std::vector{DType::f32, DType::bf16, DType::i8, DType::i64})
+      for (std::int64_t columns : level() == "smoke" ? std::vector<std::int64_t>{17, 1003} : std::vector<std::int64_t>{1, 15, 16, 17, 100, 1003})
+        for (std::int64_t pad : {0, 3}) {
+          constexpr std::int64_t kRows = 5;
+          SCOPED_TRACE(fmt::format("{} {} pad {}", name(dtype), columns, pad));
+          std::vector<std::int32_t> values(static_cast<std::size_t>(kRows * columns));
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i % 61);
+          const Tensor table = from_host(values, {kRows, columns}, device).to(dtype);
+          const auto lookup = captured(table);
+          // Down, on by some, which the last place bounds, and along the other dimension.
+          struct Case {
+            std::function<Expr()> read;
+            std::function<std::int64_t(std::int64_t, std::int64_t)> place;
+          };
+          const Case cases[] = {{[&] {
+                                   return lookup[{position(0), clutch::param(columns - 1) - position(1)}];
+                                 },
+                                 [&](auto i, auto j) { return i * columns + columns - 1 - j; }},
+                                {[&] {
+                                   return lookup[{clutch::param(kRows - 1) - position(0), position(1)}];
+                                 },
+                                 [&](auto i, auto j) { return (kRows - 1 - i) * columns + j; }},
+                                {[&] {
+                                   return lookup[{position(0), position(1) + clutch::param(std::int64_t{3})}];
+                                 },
+                                 [&](auto i, auto j) { return i * columns + std::min(j + 3, columns - 1); }},
+                                {[&] {
+                                   return lookup[{position(0), position(1) - clutch::param(std::int64_t{2})}];
+                                 },
+                                 [&](auto i, auto j) { return i * columns + std::max<std::int64_t>(j - 2, 0); }},
+                                {[&] {
+                                   return lookup[{position(1), position(0)}];
+                                 },
+                                 [&](auto i, auto j) { return std::min(j, kRows - 1) * columns + std::min(i, columns - 1); }}};
+          for (std::size_t k = 0; k < std::size(cases); ++k) {
+            const Tensor memory = full({kRows, columns + pad}, 99, {.dtype = dtype, .device = device}), out = memory.slice(1, 0, columns);
+            const Expr value = cases[k].read();
+            map_out(std::span(&out, 1), ExprFunction({}, std::span(&value, 1)), {});
+            const std::vector<std::int32_t> got = memory.to(DType::i32).to_host<std::int32_t>();
+            for (std::int64_t i = 0; i < kRows; ++i)
+              for (std::int64_t j = 0; j < columns + pad; ++j)
+                ASSERT_EQ(got[static_cast<std::size_t>(i * (columns + pad) + j)], j < columns ? values[static_cast<std::size_t>(cases[k].place(i, j))] : 99)
+                    << "case " << k << " at " << i << ", " << j << ": " << last_plan();
+          }
+        }
+  }
+}
+
 TEST(Map, OpenclTextOfEveryDtype) {
   CLUTCH_EACH_DEVICE(device) {
     for (std::int64_t n : {1, 5, 1000}) {

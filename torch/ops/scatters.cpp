@@ -78,12 +78,16 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   TORCH_CHECK(!weighed || (weights->dim() == 1 && weights->numel() == self.numel()), "weights should be 1-d and have the same length as input");
   const at::ScalarType dtype = !weighed ? at::kLong : weights->scalar_type() == at::kFloat ? at::kFloat : at::kDouble;
   if (self.numel() == 0) return at::zeros({minimum}, self.options().dtype(dtype));
-  const at::Tensor numbers = self.to(at::kLong);
+  const at::Tensor numbers = self.to(self.scalar_type() == at::kInt && !weighed ? at::kInt : at::kLong);
   const auto [lowest, largest] = at::aminmax(numbers);
-  TORCH_CHECK(lowest.item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
-  const int64_t bins = std::max(minimum, largest.item<int64_t>() + 1);
+  // One wait for both.
+  const at::Tensor ends = at::stack({lowest, largest}).cpu().to(at::kLong);
+  TORCH_CHECK(ends[0].item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
+  const int64_t bins = std::max(minimum, ends[1].item<int64_t>() + 1);
   if (weighed) return at::zeros({bins}, self.options().dtype(dtype)).scatter_add_(0, numbers, weights->to(dtype));
-  return unwrap(clutch::group_by(wrap(numbers), bins).offsets).diff().to(dtype);
+  const clutch::Tensor offsets = clutch::empty({bins + 1}, {.dtype = clutch::DType::i32, .device = wrap(numbers).device()});
+  clutch::group_by_out({offsets, {}}, wrap(numbers), bins);
+  return unwrap(offsets).diff().to(dtype);
 }
 
 // Offsets of the segments of all rows along `axis`, one behind another, as data's rows lie in memory.
