@@ -134,32 +134,28 @@ at::Tensor as_integers(const at::Tensor& x) {
   constexpr at::ScalarType kOfSize[] = {at::kByte, at::kShort, at::kInt, at::kLong};
   return parts.view(kOfSize[std::countr_zero(static_cast<unsigned>(parts.element_size()))]);
 }
-// Positions of dimension d, counted down where it is flipped.
-Expr flipped_position(const clutch::Tensor& source, const std::bitset<at::dim_bitset_size>& mask, int d, int64_t dims) {
-  const bool down = d < dims && mask[static_cast<size_t>(d)];
-  return down ? clutch::param(source.size(d) - 1) - clutch::position(d) : clutch::position(d);
-}
-// Each element is read where the flipped dimensions count down, or each row of those behind the last flipped one.
+// Each element is read where the flipped dimensions count down. Neighbours of a contiguous tensor that are all flipped, or all not, are one dimension.
 at::Tensor flip(const at::Tensor& self, c10::IntArrayRef dims) {
   const auto mask = at::dim_list_to_bitset(dims, self.dim());
   at::Tensor out = at::empty_like(self, at::MemoryFormat::Preserve);
   if (self.numel() == 0) return out;
   if (self.dim() == 0 || dims.empty()) return out.copy_(self);
-  int64_t last = self.dim() - 1, row = 1;
-  for (; !mask[static_cast<size_t>(last)]; --last) row *= self.size(last);
-  constexpr int64_t kLeastRow = 16;
-  if (row >= kLeastRow && self.is_contiguous()) {
-    const at::Tensor index = at::empty(self.sizes().slice(0, static_cast<size_t>(last) + 1), self.options().dtype(at::kLong));
-    const clutch::Tensor numbers = wrap(index);
-    Expr number = clutch::param(0);
-    for (int d = 0; d <= last; ++d) number = number + flipped_position(numbers, mask, d, self.dim()) * clutch::param(numbers.strides()[d]);
-    clutch::map_out(std::span(&numbers, 1), clutch::ExprFunction({}, std::span(&number, 1)), {});
-    clutch::index_select_out(wrap(as_integers(out).view({index.numel(), -1})), wrap(as_integers(self).view({index.numel(), -1})), 0, wrap(index.view({-1})));
-    return out;
+  const bool joins = self.is_contiguous() && out.is_contiguous();
+  at::DimVector sizes;
+  std::vector<bool> down;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool flipped = mask[static_cast<size_t>(d)];
+    if (joins && !sizes.empty() && down.back() == flipped)
+      sizes.back() *= self.size(d);
+    else
+      sizes.push_back(self.size(d)), down.push_back(flipped);
   }
-  const clutch::Tensor source = wrap(as_integers(self)), flipped = wrap(as_integers(out));
-  std::vector<Expr> place;
-  for (int d = 0; d < source.rank(); ++d) place.push_back(flipped_position(source, mask, d, self.dim()));
+  const clutch::Tensor source = wrap(as_integers(joins ? self.view(sizes) : self)), flipped = wrap(as_integers(joins ? out.view(sizes) : out));
+  std::vector<Expr> place;  // the parts of a complex number are one more dimension
+  for (int d = 0; d < source.rank(); ++d) {
+    const bool counts_down = static_cast<size_t>(d) < down.size() && down[static_cast<size_t>(d)];
+    place.push_back(counts_down ? clutch::param(source.size(d) - 1) - clutch::position(d) : clutch::position(d));
+  }
   const Expr read = clutch::captured(source).at(place);
   clutch::map_out(std::span(&flipped, 1), clutch::ExprFunction({}, std::span(&read, 1)), {});
   return out;
@@ -198,7 +194,7 @@ void add_indexing(OpTable& table) {
   table.add<"tril.out", &triangle_out<false>>("map with position()");
   table.add<"triu.out", &triangle_out<true>>("map with position()");
   table.add<"channel_shuffle", &channel_shuffle>("copy_");
-  table.add<"flip", &flip>("index_select or map of captured");
+  table.add<"flip", &flip>("map of captured");
   table.add<"roll", &roll>("cat");
 }
 
