@@ -135,9 +135,68 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
 #define CLUTCH_MEM __private
 #include "common/transpose.clh"
 #endif
-// Elements of a block one by one, by loops along the longer side: loops of few turns cost as much as their elements. rows: offsets of the output's.
+// Two to four rows of 16 elements, one element of each in turn (packed), and the other way.
+#if LANES == 16 && defined(__clang__)
+#define MOVES_PACKED 1
+#define PICK __builtin_shufflevector
+#define PACK_2(x, y) y[0] = CLUTCH_ZIP_LO(x[0], x[1]), y[1] = CLUTCH_ZIP_HI(x[0], x[1]);
+#define PACK_3(x, y)                                                                       \
+  y[0] = PICK(x[0], x[1], 0, 16, -1, 1, 17, -1, 2, 18, -1, 3, 19, -1, 4, 20, -1, 5);       \
+  y[0] = PICK(y[0], x[2], 0, 1, 16, 3, 4, 17, 6, 7, 18, 9, 10, 19, 12, 13, 20, 15);        \
+  y[1] = PICK(x[0], x[1], 21, -1, 6, 22, -1, 7, 23, -1, 8, 24, -1, 9, 25, -1, 10, 26);     \
+  y[1] = PICK(y[1], x[2], 0, 21, 2, 3, 22, 5, 6, 23, 8, 9, 24, 11, 12, 25, 14, 15);        \
+  y[2] = PICK(x[0], x[1], -1, 11, 27, -1, 12, 28, -1, 13, 29, -1, 14, 30, -1, 15, 31, -1); \
+  y[2] = PICK(y[2], x[2], 26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31);
+#define PACK_4(x, y)                                                                     \
+  const R low = CLUTCH_ZIP_LO(x[0], x[2]), high = CLUTCH_ZIP_HI(x[0], x[2]);             \
+  const R other_low = CLUTCH_ZIP_LO(x[1], x[3]), other_high = CLUTCH_ZIP_HI(x[1], x[3]); \
+  y[0] = CLUTCH_ZIP_LO(low, other_low), y[1] = CLUTCH_ZIP_HI(low, other_low);            \
+  y[2] = CLUTCH_ZIP_LO(high, other_high), y[3] = CLUTCH_ZIP_HI(high, other_high);
+#define EVEN(a, b) PICK(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD(a, b) PICK(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define UNPACK_2(x, y) y[0] = EVEN(x[0], x[1]), y[1] = ODD(x[0], x[1]);
+#define UNPACK_3(x, y)                                                                  \
+  y[0] = PICK(x[0], x[1], 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, -1, -1, -1, -1, -1);  \
+  y[0] = PICK(y[0], x[2], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29);        \
+  y[1] = PICK(x[0], x[1], 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, -1, -1, -1, -1, -1); \
+  y[1] = PICK(y[1], x[2], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 21, 24, 27, 30);        \
+  y[2] = PICK(x[0], x[1], 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, -1, -1, -1, -1, -1, -1); \
+  y[2] = PICK(y[2], x[2], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31);
+#define UNPACK_4(x, y)                                            \
+  const R even = EVEN(x[0], x[1]), other_even = EVEN(x[2], x[3]); \
+  const R odd = ODD(x[0], x[1]), other_odd = ODD(x[2], x[3]);     \
+  y[0] = EVEN(even, other_even), y[1] = EVEN(odd, other_odd);     \
+  y[2] = ODD(even, other_even), y[3] = ODD(odd, other_odd);
+// `count` rows, `step` elements from each other, of `length` elements, and where they are packed; whole vectors of them.
+#define MOVE_PACKED(count, WHICH, LOAD, STORE)                                                                   \
+  for (; done + LANES <= length; done += LANES) {                                                                \
+    R x[count], y[count];                                                                                        \
+    _Pragma("unroll") for (int e = 0; e < (count); ++e) x[e] = LOAD(e, count);                                   \
+    CLUTCH_CONCAT(WHICH, count)(x, y) _Pragma("unroll") for (int e = 0; e < (count); ++e) STORE(e, count, y[e]); \
+  }
+#define LOAD_APART(e, count) *(__global const clutch_unaligned*)(from + (e)*step + done)
+#define STORE_PACKED(e, count, v) *(__global clutch_unaligned*)(to + (count)*done + (e)*LANES) = (v)
+#define LOAD_PACKED(e, count) *(__global const clutch_unaligned*)(from + (count)*done + (e)*LANES)
+#define STORE_APART(e, count, v) *(__global clutch_unaligned*)(to + rows[e] + done) = (v)
+static inline IDX pack_rows(__global T* to, __global const T* from, IDX step, int count, IDX length) {
+  IDX done = 0;
+  if (count == 2) MOVE_PACKED(2, PACK_, LOAD_APART, STORE_PACKED)
+  if (count == 3) MOVE_PACKED(3, PACK_, LOAD_APART, STORE_PACKED)
+  if (count == 4) MOVE_PACKED(4, PACK_, LOAD_APART, STORE_PACKED)
+  return done;
+}
+static inline IDX unpack_rows(__global T* to, const IDX* rows, __global const T* from, int count, IDX length) {
+  IDX done = 0;
+  if (count == 2) MOVE_PACKED(2, UNPACK_, LOAD_PACKED, STORE_APART)
+  if (count == 3) MOVE_PACKED(3, UNPACK_, LOAD_PACKED, STORE_APART)
+  if (count == 4) MOVE_PACKED(4, UNPACK_, LOAD_PACKED, STORE_APART)
+  return done;
+}
+#endif
+// Elements of a block one by one, by loops along the longer side: loops of few turns cost as much as their elements. rows: offsets of the output's;
+// packed: they have no gaps; unpacks: the input has none.
 #define MOVE_COLUMNS(count)                                                           \
-  for (IDX j = 0; j < height; ++j) {                                                  \
+  for (IDX j = done; j < height; ++j) {                                               \
     __global T* row = to + rows[j] + i;                                               \
     __global const T* column = from + i * in_step + j * in_one;                       \
     _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e] = column[e * in_step]; \
@@ -146,20 +205,27 @@ __kernel void copy_strided(CLUTCH_PREDICATE __global uchar* out, ulong out_offse
   {                                                                                       \
     __global T* row[count];                                                               \
     _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e] = to + rows[j + e];        \
-    __global const T* column = from + j * in_one;                                         \
-    for (IDX i = 0; i < width; ++i, column += in_step) {                                  \
+    __global const T* column = from + done * in_step + j * in_one;                        \
+    for (IDX i = done; i < width; ++i, column += in_step) {                               \
       _Pragma("unroll") for (int e = 0; e < (count); ++e) row[e][i] = column[e * in_one]; \
     }                                                                                     \
   }
-static inline void move_each(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height) {
+static inline void move_each(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height, int packed, int unpacks) {
+  IDX done = 0;
   if (width < height) {
     IDX i = 0;
+#ifdef MOVES_PACKED
+    if (packed) done = pack_rows(to + rows[0], from, in_step, (int)width, height);
+#endif
     for (; i + 4 <= width; i += 4) MOVE_COLUMNS(4)
     if (i + 3 == width) MOVE_COLUMNS(3)
     if (i + 2 == width) MOVE_COLUMNS(2)
     if (i + 1 == width) MOVE_COLUMNS(1)
   } else {
     IDX j = 0;
+#ifdef MOVES_PACKED
+    if (unpacks) done = unpack_rows(to, rows, from, (int)height, width);
+#endif
     for (; j + 4 <= height; j += 4) MOVE_ROWS(4)
     if (j + 3 == height) MOVE_ROWS(3)
     if (j + 2 == height) MOVE_ROWS(2)
@@ -167,7 +233,8 @@ static inline void move_each(__global T* to, const IDX* rows, __global const T* 
   }
 }
 // Squares of LANES elements go through registers; the last ones of a block overlap those before.
-static inline void move_block(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height) {
+static inline void move_block(__global T* to, const IDX* rows, __global const T* from, IDX in_step, IDX in_one, IDX width, IDX height, int packed,
+                              int unpacks) {
 #if LANES > 1
   if (width >= LANES && height >= LANES) {
     for (IDX first = 0; first < width; first += LANES) {
@@ -196,7 +263,7 @@ static inline void move_block(__global T* to, const IDX* rows, __global const T*
     return;
   }
 #endif
-  move_each(to, rows, from, in_step, in_one, width, height);
+  move_each(to, rows, from, in_step, in_one, width, height, packed, unpacks);
 }
 // Brings a block that is read later into the caches: a core guesses no rows of a few lines each.
 #define LINE 64
@@ -223,6 +290,7 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
   const ulong width = (ulong)shape->size[0], height = (ulong)run * (joined ? (ulong)shape->size[2] : 1);
   const IDX within = inside ? (IDX)shape->size[2 + joined] : 1;
   const IDX out_next = inside ? (IDX)shape->stride[0][2 + joined] : 0, in_next = inside ? (IDX)shape->stride[1][2 + joined] : 0;
+  const int packed = in_one == 1 && run_step == (IDX)width && (!joined || next_step == run * run_step), unpacks = in_one == 1 && in_step == (IDX)height;
   const ulong wide = copy_block_width(width, height), high = copy_block_height(width, height);
   const ulong across = (width + wide - 1) / wide, down = (height + high - 1) / high;
   const ulong moves = n / (width * height) * across * down, workers = groups * items, least = (moves + workers - 1) / workers;
@@ -244,10 +312,14 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
       next.to = (__global T*)out + o.at[0] + x, next.from = (__global const T*)in + (o.at[1] + x * in_step + next.y * in_one);
       next.width = min((IDX)wide, (IDX)width - x), next.height = min((IDX)high, (IDX)height - next.y);
     }
-    IDX turn = block.y / run, along = block.y - turn * run;
-    for (IDX j = 0; j < block.height; ++j) {
-      rows[j] = turn * next_step + along * run_step;
-      if (++along == run) ++turn, along = 0;
+    if (joined) {
+      IDX turn = block.y / run, along = block.y - turn * run;
+      for (IDX j = 0; j < block.height; ++j) {
+        rows[j] = turn * next_step + along * run_step;
+        if (++along == run) ++turn, along = 0;
+      }
+    } else {
+      for (IDX j = 0; j < block.height; ++j) rows[j] = (block.y + j) * run_step;
     }
     for (; m < within && at < end; ++m, ++at) {
       const IDX later = m + ahead;
@@ -255,7 +327,7 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
         fetch_block(block.from + later * in_next, in_step, in_one, block.width, block.height);
       else if (later - within < within)
         fetch_block(next.from + (later - within) * in_next, in_step, in_one, next.width, next.height);
-      move_block(block.to + m * out_next, rows, block.from + m * in_next, in_step, in_one, block.width, block.height);
+      move_block(block.to + m * out_next, rows, block.from + m * in_next, in_step, in_one, block.width, block.height, packed, unpacks);
     }
   }
 }

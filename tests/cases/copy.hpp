@@ -96,7 +96,14 @@ struct CopyCase {
     all.push_back(problem("f32", "copy_transposed", DType::f32, DType::f32, {35, 70}, {35, 70}, {}, {1, 35}, seed));
     all.push_back(problem("i16 batch", "copy_transposed", DType::i16, DType::i16, {3, 9, 40}, {3, 9, 40}, {500, 1, 11}, {}, seed));
     // The input's rows: of two dimensions; near rows of several matrices; so near that they are no runs; of few columns.
+    for (std::int64_t few : {2, 3, 4})
+      for (DType dtype : {DType::u8, DType::i16, DType::f32}) {
+        const std::string what = std::string(name(dtype)) + " of " + std::to_string(few);
+        all.push_back(problem(what + " packed", "copy_transposed", dtype, dtype, {70, few}, {70, few}, {}, {1, 72}, seed));
+        all.push_back(problem(what + " unpacked", "copy_transposed", dtype, dtype, {few, 70}, {few, 70}, {75, 1}, {1, few}, seed));
+      }
     all.push_back(problem("f32 joined", "copy_transposed", DType::f32, DType::f32, {24, 41, 3}, {24, 41, 3}, {}, {1, 24, 984}, seed));
+    all.push_back(problem("f32 joined with gaps", "copy_transposed", DType::f32, DType::f32, {41, 24, 3}, {41, 24, 3}, {80, 3, 1}, {24, 1, 984}, seed));
     all.push_back(problem("i16 joined", "copy_transposed", DType::i16, DType::i16, {5, 21, 40}, {5, 21, 40}, {}, {1, 5, 105}, seed));
     all.push_back(problem("u8 inside", "copy_transposed", DType::u8, DType::u8, {70, 41, 3}, {70, 41, 3}, {}, {1, 70, 2870}, seed));
     all.push_back(problem("f64 apart", "copy_transposed", DType::f64, DType::f64, {2, 33, 40}, {2, 33, 40}, {}, {1, 3, 100}, seed));
@@ -128,6 +135,13 @@ struct CopyCase {
       {"copy_rows", Edit::arithmetic, "(ulong)run * sizeof(T)", "(ulong)(run - 1) * sizeof(T)"},
       {"copy_transposed", Edit::tail, "(IDX)width - x)", "(IDX)width - x - 1)"},
       {"copy_transposed", Edit::tail, "least > (ulong)within ? (least", "least > (ulong)within ? (least / 2"},
+      {"copy_transposed", Edit::tail, "IDX j = done; j < height", "IDX j = 0; j < height - 1"},
+      {"copy_transposed", Edit::tail, "for (IDX i = done; i < width", "for (IDX i = done + 1; i < width"},
+      {"copy_transposed", Edit::stride, "(to + (count)*done", "(to + 2 * done"},
+      {"copy_transposed", Edit::offset, "next_step == run * run_step)", "next_step != 0)"},
+      {"copy_transposed", Edit::arithmetic, "0, 1, 16, 3, 4, 17,", "0, 1, 16, 3, 4, 18,"},
+      {"copy_transposed", Edit::arithmetic, "10, 18, 21, 24,", "10, 18, 22, 24,"},
+      {"copy_transposed", Edit::arithmetic, "EVEN(even, other_even)", "EVEN(even, other_odd)"},
       {"copy_transposed", Edit::stride, "(column + l * in_step)", "(column)"},
       {"copy_transposed", Edit::stride, "column[l * in_step + e * in_one]", "column[l * in_step + e]"},
       {"copy_transposed", Edit::stride, "row[e] = column[e * in_step]", "row[e] = column[e]"},
