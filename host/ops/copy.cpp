@@ -160,7 +160,8 @@ bool transpose(ElementwiseShape<2>& shape, bool by_cores) {
   for (int d = 1; d < rank; ++d) {
     const std::int64_t length = by_cores ? run(d) : shape.size[d];
     if (shape.size[0] * length < kLeast || !(by_cores ? shape.stride[1][d] > 0 && shape.stride[1][d] < shape.stride[1][0] : is_adjacent(1, d))) continue;
-    const bool is_short = length<kShort, was_short = next> 0 && run(next) < kShort;
+    const bool is_short = length < kShort;
+    const bool was_short = next != 0 && run(next) < kShort;
     if (next == 0 || (is_short != was_short ? was_short : shape.stride[1][d] < shape.stride[1][next])) next = d;
   }
   if (next == 0) return false;

@@ -214,15 +214,16 @@ void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const
   if (n == 0) return;
   std::vector<Tensor> inputs = as_traced(given, stream);
   Launch l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
-  // Inputs that are adjacent along another dimension than the outputs are copied into rows, or, of rows that are shorter than a vector, into pieces of those.
-  bool wants_copies = l.problem.layout == Layout::strided && options.implementation.empty() && copies_pay(c.runtime->traits(), n);
-  for (std::size_t k = 0; k < outputs.size(); ++k) wants_copies = wants_copies && l.stride[16 * k] == 1;
-  if (wants_copies && (!l.problem.short_rows || l.problem.pieces)) {
-    // Pieces take elements of a cache line one by one.
-    const std::int64_t most = l.problem.pieces ? 16 : 1;
+  if (const MapProblem& p = l.problem; p.layout != Layout::contiguous && options.implementation.empty() && copies_pay(c.runtime->traits(), n)) {
+    bool rows = true, contiguous = true;  // of the outputs
+    for (std::size_t k = 0; k < outputs.size(); ++k) rows = rows && l.stride[16 * k] == 1, contiguous = contiguous && outputs[k].is_contiguous();
+    // Inputs that are adjacent along another dimension than the outputs are copied into rows. Pieces take elements of a cache line one by one. Short rows that
+    // draw numbers become one long row.
+    const bool one_row = p.random && p.short_rows && p.positions == 0 && contiguous;
+    const std::int64_t most = p.pieces ? 16 : 1;
     bool copied = false;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (l.stride[16 * (outputs.size() + k)] > most) inputs[k] = inputs[k].expand(c.sizes).contiguous(stream), copied = true;
+    for (std::size_t k = 0; k < inputs.size() && rows && (one_row || p.pieces || !p.short_rows); ++k)
+      if (one_row || l.stride[16 * (outputs.size() + k)] > most) inputs[k] = inputs[k].expand(c.sizes).contiguous(stream), copied = true;
     if (copied) l = arrange({outputs.begin(), outputs.end()}, inputs, c.sizes, f);
   }
   if (fits(l, *f.body())) return launch(l, c.sizes, f, params, *c.runtime, options, stream);

@@ -296,36 +296,16 @@ void find_vectors(Walks& w, std::size_t inputs) {
   }
 }
 
-/// The walk with another kept dimension innermost.
-Walks exchanged(const Walks& w, std::size_t inputs, std::size_t d, const DeviceTraits& traits) {
-  Walks other = w;
-  std::swap(other.kept_size[0], other.kept_size[d]);
-  for (std::size_t k = 0; k <= w.operands; ++k) std::swap(other.kept[16 * k], other.kept[16 * k + d]);
-  classify(other, least_columns(traits));
-  find_vectors(other, inputs);
-  return other;
-}
-
-/// Of rows that are shorter than a cache line, and reduced by cores: the kept dimension along which they are nearest; 0 of others.
-std::size_t nearest_rows(const Walks& w, const DeviceTraits& traits) {
-  constexpr std::int64_t kShort = 16;
-  if (w.layout != ReduceLayout::rows || w.reduced_size[0] >= kShort || row_tuning(traits).local > 1) return 0;
-  std::size_t nearest = 0;
-  for (std::size_t d = 1; d < static_cast<std::size_t>(w.kept_rank); ++d)
-    if (w.kept_size[d] >= kLeastRun && w.kept[16 + d] > 0 && w.kept[16 + d] < w.kept[16 + nearest]) nearest = d;
-  return nearest;
-}
-/// Elements of a row below which copies of all in the results' order cost less than results that are stored far from each other.
-constexpr std::int64_t kFewOfRow = 6;
-
-/// The same with another kept dimension innermost, where the inputs are columns then, or short rows near each other: the output's innermost one may be none of
-/// theirs.
-Walks with_near_results(const Walks& w, std::size_t inputs, const DeviceTraits& traits) {
-  if (const std::size_t d = nearest_rows(w, traits); d > 0) return w;
+/// The same with another kept dimension innermost, where the inputs are columns then: the output's innermost one may be none of theirs.
+Walks with_columns(const Walks& w, std::size_t inputs, const DeviceTraits& traits) {
   if (w.layout != ReduceLayout::strided || w.vectors != ReduceVectors::none) return w;
   for (std::size_t d = 1; d < static_cast<std::size_t>(w.kept_rank); ++d) {
     if (w.kept_size[d] < kLeastRun / 2) continue;
-    Walks other = exchanged(w, inputs, d, traits);
+    Walks other = w;
+    std::swap(other.kept_size[0], other.kept_size[d]);
+    for (std::size_t k = 0; k <= w.operands; ++k) std::swap(other.kept[16 * k], other.kept[16 * k + d]);
+    classify(other, least_columns(traits));
+    find_vectors(other, inputs);
     if (are_in_columns(other)) return other;
   }
   return w;
@@ -361,7 +341,7 @@ Walks walks_of(const Reduction& r, const Tensor& out, std::span<const Tensor> in
   w.wide_index = w.wide_index || r.m >= INT32_MAX;
   classify(w, least_columns(r.runtime->traits()));
   find_vectors(w, inputs.size());
-  return with_near_results(w, inputs.size(), r.runtime->traits());
+  return with_columns(w, inputs.size(), r.runtime->traits());
 }
 
 /// Several strides as columns, each of which has whole blocks of a result, in their order: the places along a reduced dimension of stride 0 or 1, and along
@@ -582,10 +562,16 @@ bool wants_columns(const Walks& w, const Reduction& r, std::size_t inputs) {
   return changes == 1;
 }
 
-/// True if elements that are far from each other have no vectors, so that contiguous copies cost less than an item's load of each.
+/// True if elements that are far from each other have no vectors, or rows of a few elements follow each other in another order than the results, so that
+/// contiguous copies cost less than an item's load of each.
 bool wants_copies(const Walks& w, const Reduction& r) {
-  const bool far = w.layout == ReduceLayout::strided && w.vectors == ReduceVectors::none && w.reduced[16] > 1;
-  return (far || (w.reduced_size[0] < kFewOfRow && nearest_rows(w, r.runtime->traits()) > 0)) && copies_pay(r.runtime->traits(), r.n * r.m);
+  if (!copies_pay(r.runtime->traits(), r.n * r.m)) return false;
+  if (w.layout == ReduceLayout::strided) return w.vectors == ReduceVectors::none && w.reduced[16] > 1;
+  constexpr std::int64_t kFew = 6;
+  if (w.layout != ReduceLayout::rows || w.reduced_size[0] >= kFew) return false;
+  for (std::size_t d = 1; d < static_cast<std::size_t>(w.kept_rank); ++d)
+    if (w.kept_size[d] >= kLeastRun && w.kept[16 + d] > 0 && w.kept[16 + d] < w.kept[16]) return true;
+  return false;
 }
 
 void run(const Tensor& out, const ExprFunction& f, std::span<const Tensor> given, const Reduction& r, const ReduceOptions& options, const Stream& stream) {
