@@ -290,7 +290,8 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
   const ulong width = (ulong)shape->size[0], height = (ulong)run * (joined ? (ulong)shape->size[2] : 1);
   const IDX within = inside ? (IDX)shape->size[2 + joined] : 1;
   const IDX out_next = inside ? (IDX)shape->stride[0][2 + joined] : 0, in_next = inside ? (IDX)shape->stride[1][2 + joined] : 0;
-  const int packed = in_one == 1 && run_step == (IDX)width && (!joined || next_step == run * run_step), unpacks = in_one == 1 && in_step == (IDX)height;
+  const int packed = in_one == 1 && width <= 4 && run_step == (IDX)width && (!joined || next_step == run * run_step);
+  const int unpacks = in_one == 1 && height <= 4 && in_step == (IDX)height;
   const ulong wide = copy_block_width(width, height), high = copy_block_height(width, height);
   const ulong across = (width + wide - 1) / wide, down = (height + high - 1) / high;
   const ulong moves = n / (width * height) * across * down, workers = groups * items, least = (moves + workers - 1) / workers;

@@ -20,7 +20,7 @@
 
 CLUTCH_SHARED_BEGIN
 
-// `length` in as many equal parts as parts of `most` would be, of which each is more than half as long.
+// `length` in as many equal parts as parts of `most` would be; the last one is shorter by what is left.
 CLUTCH_SHARED_FN clutch_u64 copy_part(clutch_u64 length, clutch_u64 most) {
   const clutch_u64 parts = (length + most - 1) / most;
   return (length + parts - 1) / parts;

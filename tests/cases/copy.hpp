@@ -102,6 +102,9 @@ struct CopyCase {
         all.push_back(problem(what + " packed", "copy_transposed", dtype, dtype, {70, few}, {70, few}, {}, {1, 72}, seed));
         all.push_back(problem(what + " unpacked", "copy_transposed", dtype, dtype, {few, 70}, {few, 70}, {75, 1}, {1, few}, seed));
       }
+    // The last blocks have three columns, and three rows, of many.
+    all.push_back(problem("i16 of 995 columns", "copy_transposed", DType::i16, DType::i16, {70, 995}, {70, 995}, {}, {1, 70}, seed));
+    all.push_back(problem("u8 of 4035 rows", "copy_transposed", DType::u8, DType::u8, {4035, 35}, {4035, 35}, {}, {1, 4035}, seed));
     all.push_back(problem("f32 joined", "copy_transposed", DType::f32, DType::f32, {24, 41, 3}, {24, 41, 3}, {}, {1, 24, 984}, seed));
     all.push_back(problem("f32 joined with gaps", "copy_transposed", DType::f32, DType::f32, {41, 24, 3}, {41, 24, 3}, {80, 3, 1}, {24, 1, 984}, seed));
     all.push_back(problem("i16 joined", "copy_transposed", DType::i16, DType::i16, {5, 21, 40}, {5, 21, 40}, {}, {1, 5, 105}, seed));
@@ -139,6 +142,8 @@ struct CopyCase {
       {"copy_transposed", Edit::tail, "for (IDX i = done; i < width", "for (IDX i = done + 1; i < width"},
       {"copy_transposed", Edit::stride, "(to + (count)*done", "(to + 2 * done"},
       {"copy_transposed", Edit::offset, "next_step == run * run_step)", "next_step != 0)"},
+      {"copy_transposed", Edit::offset, "width <= 4 && run_step", "width > 0 && run_step"},
+      {"copy_transposed", Edit::offset, "height <= 4 && in_step", "height > 0 && in_step"},
       {"copy_transposed", Edit::arithmetic, "0, 1, 16, 3, 4, 17,", "0, 1, 16, 3, 4, 18,"},
       {"copy_transposed", Edit::arithmetic, "10, 18, 21, 24,", "10, 18, 22, 24,"},
       {"copy_transposed", Edit::arithmetic, "EVEN(even, other_even)", "EVEN(even, other_odd)"},

@@ -177,9 +177,10 @@ TEST(Copy, StridedMovesOfRandomShapes) {
   };
   CLUTCH_EACH_DEVICE(device) {
     for (int round = 0; round < (level() == "nightly" ? 300 : 40); ++round)
-      for (auto [from, to] :
+      for (const auto& dtypes :
            {std::pair{DType::u8, DType::u8}, std::pair{DType::bf16, DType::bf16}, std::pair{DType::f32, DType::f32}, std::pair{DType::i64, DType::i64},
             std::pair{DType::c128, DType::c128}, std::pair{DType::f32, DType::f16}, std::pair{DType::i16, DType::i32}}) {
+        const DType from = dtypes.first, to = dtypes.second;
         // Sizes of one and less than a vector, and more elements than a tile, which then begins within a row.
         Dims sizes;
         for (int d = static_cast<int>(number(1, 5)); d > 0; --d) sizes.push_back(number(0, 2) == 0 ? number(1, 3) : number(1, numel(sizes) > 400 ? 9 : 47));
