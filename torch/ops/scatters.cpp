@@ -85,7 +85,8 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   TORCH_CHECK(ends[0].item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
   const int64_t bins = std::max(minimum, ends[1].item<int64_t>() + 1);
   if (weighed) return at::zeros({bins}, self.options().dtype(dtype)).scatter_add_(0, numbers, weights->to(dtype));
-  const clutch::Tensor offsets = clutch::empty({bins + 1}, {.dtype = clutch::DType::i32, .device = wrap(numbers).device()});
+  const clutch::DType counted = numbers.numel() > INT32_MAX ? clutch::DType::i64 : clutch::DType::i32;
+  const clutch::Tensor offsets = clutch::empty({bins + 1}, {.dtype = counted, .device = wrap(numbers).device()});
   clutch::group_by_out({offsets, {}}, wrap(numbers), bins);
   return unwrap(offsets).diff().to(dtype);
 }
