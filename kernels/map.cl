@@ -129,7 +129,7 @@ __kernel void map_contiguous(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong
 #endif
 
 #if defined(CLUTCH_IS_CPU) && (defined(CLUTCH_ENTRY_map_rows) || defined(CLUTCH_ENTRY_map_strided))
-// An item takes a tile there, so places are counted up from its first element: divisions would take longer than short rows.
+// On CPUs an item takes a tile, so places are counted up from its first element: divisions would take longer than short rows.
 // Places of element `index` along the dimensions from `first` on, and its offsets.
 static inline void place_of(IDX index, int first, int rank, const IDX* size, IDX stride[][CLUTCH_RANK_LANES], IDX* place, IDX* offset) {
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
@@ -149,6 +149,23 @@ static inline void next_place(int first, int rank, const IDX* size, IDX stride[]
     place[d] = 0;
   }
 }
+// A walk over the group's tiles by runs along dimension 0: DO for places `begin` to before `end` of it, at the offsets `row` of its place 0. Needs what
+// place_of takes, and n.
+#define WALK_RUNS(DO)                                                   \
+  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {    \
+    const ulong first = tile * CLUTCH_TILE;                             \
+    ulong left = min((ulong)CLUTCH_TILE, n - first);                    \
+    const IDX number = (IDX)(first / (ulong)size[0]);                   \
+    IDX begin = (IDX)(first - (ulong)number * (ulong)size[0]);          \
+    place_of(number, 1, rank, size, stride, place, row);                \
+    for (;;) {                                                          \
+      const IDX end = begin + (IDX)min((ulong)(size[0] - begin), left); \
+      DO left -= (ulong)(end - begin);                                  \
+      if (left == 0) break;                                             \
+      begin = 0;                                                        \
+      next_place(1, rank, size, stride, place, row);                    \
+    }                                                                   \
+  }
 #endif
 
 // Rows: the outputs' inner stride is 1, the others' are 0 or 1, the outer dimensions are anything.
@@ -182,22 +199,13 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) inner[k] = stride[k][0];
 #ifdef CLUTCH_IS_CPU
   IDX place[CLUTCH_RANK_LANES], row[CLUTCH_OPERANDS];
-  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
-    const ulong first = tile * CLUTCH_TILE;
-    ulong left = min((ulong)CLUTCH_TILE, n - first);
-    const IDX number = (IDX)(first / (ulong)size[0]);
-    IDX begin = (IDX)(first - (ulong)number * (ulong)size[0]);
-    place_of(number, 1, rank, size, stride, place, row);
-    for (;;) {
-      const IDX end = begin + (IDX)min((ulong)(size[0] - begin), left), tail = begin + (end - begin) / WIDTH * WIDTH;
-      WALK_VECTORS(IDX, LOAD_ROW, POSITION_ROW, STORE_ROW)
-      if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-      left -= (ulong)(end - begin);
-      if (left == 0) break;
-      begin = 0;
-      next_place(1, rank, size, stride, place, row);
-    }
+#define RUN_OF_ROW                                                                                                          \
+  {                                                                                                                         \
+    const IDX tail = begin + (end - begin) / WIDTH * WIDTH;                                                                 \
+    WALK_VECTORS(IDX, LOAD_ROW, POSITION_ROW, STORE_ROW)                                                                    \
+    if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES); \
   }
+  WALK_RUNS(RUN_OF_ROW)
 #else
   ulong chunks = ((ulong)size[0] + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / (ulong)size[0] * chunks;
   for (ulong tile = group; tile < tiles; tile += groups) {
@@ -321,28 +329,18 @@ CLUTCH_INLINE void map_strided_runs(CLUTCH_ID_PARAMS, ulong n, int rank,
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
   for (int k = 0; k < CLUTCH_OPERANDS; ++k) step[k] = stride[k][0];
-  for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
-    const ulong begin = tile * CLUTCH_TILE;
-    ulong left = min((ulong)CLUTCH_TILE, n - begin);
-    const IDX number = (IDX)(begin / (ulong)size[0]);
-    IDX first = (IDX)(begin - (ulong)number * (ulong)size[0]);
-    place_of(number, 1, rank, size, stride, place, row);
-    for (;;) {
-      const IDX run = (IDX)min((ulong)(size[0] - first), left), stop = first + run;
-      IDX i = first + (IDX)item * WIDTH;
-      for (; i + WIDTH <= stop; i += (IDX)items * WIDTH) {
-        IDX at[CLUTCH_OPERANDS][WIDTH];
-        for (int k = 0; k < CLUTCH_OPERANDS; ++k)
-          for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * step[k];
-        CLUTCH_EXPRESSION(LOAD_RUN, POSITION_GATHERED, STORE_RUN)
-      }
-      if (i < stop) map_strided_some(row, step, i, (int)(stop - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
-      left -= (ulong)run;
-      if (left == 0) break;
-      first = 0;
-      next_place(1, rank, size, stride, place, row);
-    }
+#define RUN_OF_VECTORS                                                                                  \
+  {                                                                                                     \
+    IDX i = begin + (IDX)item * WIDTH;                                                                  \
+    for (; i + WIDTH <= end; i += (IDX)items * WIDTH) {                                                 \
+      IDX at[CLUTCH_OPERANDS][WIDTH];                                                                   \
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k)                                                         \
+        for (int l = 0; l < WIDTH; ++l) at[k][l] = row[k] + (i + l) * step[k];                          \
+      CLUTCH_EXPRESSION(LOAD_RUN, POSITION_GATHERED, STORE_RUN)                                         \
+    }                                                                                                   \
+    if (i < end) map_strided_some(row, step, i, (int)(end - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES); \
   }
+  WALK_RUNS(RUN_OF_VECTORS)
 }
 CLUTCH_INLINE void map_strided_short(CLUTCH_ID_PARAMS, ulong n, int rank,
                                      CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
