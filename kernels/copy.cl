@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ and cast: destination = source, copied as bits or cast to another dtype with one rounding.
-// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes), in copy_transposed squares. Local memory: a square in copy_transposed.
+// Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes), in copy_transposed squares, on CPUs blocks that follow each other. Local memory:
+// a square in copy_transposed, but none on CPUs.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
 // type), CLUTCH_S_KIND and CLUTCH_D_KIND (copy/args.h), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.

@@ -17,6 +17,7 @@
 // On CPUs: elements of a block, and of its rows and columns where the matrix has more.
 #define COPY_BLOCK 2048
 #define COPY_BLOCK_WIDTH 32
+#define COPY_BLOCK_HEIGHT (COPY_BLOCK / COPY_BLOCK_WIDTH)
 
 CLUTCH_SHARED_BEGIN
 
@@ -27,14 +28,14 @@ CLUTCH_SHARED_FN clutch_u64 copy_part(clutch_u64 length, clutch_u64 most) {
 }
 // Elements of a block of a `width` x `height` matrix along dimension 0, and along dimension 1.
 CLUTCH_SHARED_FN clutch_u64 copy_block_width(clutch_u64 width, clutch_u64 height) {
-  return copy_part(width, height < COPY_BLOCK / COPY_BLOCK_WIDTH ? COPY_BLOCK / height : COPY_BLOCK_WIDTH);
+  return copy_part(width, height < COPY_BLOCK_HEIGHT ? COPY_BLOCK / height : COPY_BLOCK_WIDTH);
 }
 CLUTCH_SHARED_FN clutch_u64 copy_block_height(clutch_u64 width, clutch_u64 height) {
-  return copy_part(height, width < COPY_BLOCK_WIDTH ? COPY_BLOCK / width : COPY_BLOCK / COPY_BLOCK_WIDTH);
+  return copy_part(height, width < COPY_BLOCK_WIDTH ? COPY_BLOCK / width : COPY_BLOCK_HEIGHT);
 }
 // Whether dimensions 1 and 2 are one run of the input, whose strides these are, where dimension 1 alone would be no cache line or few.
 CLUTCH_SHARED_FN int copy_joins(clutch_i64 rank, const clutch_i64* size, const clutch_i64* stride) {
-  return rank > 2 && size[1] < COPY_BLOCK / COPY_BLOCK_WIDTH && stride[2] == stride[1] * size[1];
+  return rank > 2 && size[1] < COPY_BLOCK_HEIGHT && stride[2] == stride[1] * size[1];
 }
 // Whether rows of the next dimension's matrices lie within those of dimension 1, of the output's strides.
 CLUTCH_SHARED_FN int copy_is_inside(clutch_i64 rank, int joined, const clutch_i64* stride) { return rank > 2 + joined && stride[2 + joined] < stride[1]; }
