@@ -5,7 +5,7 @@
 //
 // Parameters lie one behind the other in memory that all ranks reach, and so do the gradients: a step is one launch on
 // each rank, which averages its share of all ranks' gradients, updates it, and stores it to all ranks. On several hosts
-// the same bits come by messages.
+// the same bits come by messages. Gradients are clipped by a norm whose bits do not depend on the number of ranks.
 //
 // For your case: list the sizes of your parameters in kSizes, and compute your gradients into `grads`.
 #include <clutch/clutch.hpp>
@@ -59,9 +59,10 @@ int main() {
   for (int step = 0; step < 20; ++step) {
     compute(param_parts, grad_parts, world.rank());
     clutch::copy_(plain_grads, grads.local());
-    optimizer.step();
+    const clutch::optim::GradNorm norm = optimizer.grad_norm(0.5);
+    optimizer.step(norm.factor);
     world.all_reduce_(plain_grads, {.op = dist::ReduceOp::avg});
-    plain_optimizer.step(std::vector<Tensor>{plain_grads});
+    plain_optimizer.step(std::vector<Tensor>{plain_grads}, {.grad_factor = norm.factor});
   }
   const bool same = params.local().to_bytes() == plain.to_bytes();
   std::printf("rank %d of %d keeps moments of %lld of %lld parameters, which %s those of a whole optimizer\n", world.rank(), world.size(),

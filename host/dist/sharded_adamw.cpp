@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group_calls.hpp"
+#include "dist/norm.hpp"
+#include "dist/sharded_checks.hpp"
 
 #include <clutch/ops/fill.hpp>
 #include <clutch/ops/map.hpp>
@@ -16,7 +18,16 @@ struct ShardedAdamWState {
   optim::AdamWOptions options;
   std::int64_t steps = 0, begin = 0, end = 0, block = 0;
   Tensor exp_avg, exp_avg_sq;
-  Tensor mean;  ///< of the share's gradients, where they come by messages
+  Tensor mean;  ///< of the share's gradients, where they come by messages or their norm is asked for; then 0 up to whole blocks
+
+  std::int64_t count() const { return end - begin; }
+  /// Elements of each rank's share.
+  std::vector<std::int64_t> shares() const {
+    const std::int64_t total = params.local().numel();
+    std::vector<std::int64_t> all;
+    for (int r = 0; r < params.group().size(); ++r) all.push_back(std::min(block * (r + 1), total) - std::min(block * r, total));
+    return all;
+  }
 };
 
 }  // namespace detail
@@ -24,6 +35,10 @@ struct ShardedAdamWState {
 namespace {
 
 using namespace detail;
+
+/// Elements whose terms make one sum of a norm. Shares are multiples of it but for the last one, so that sums do not depend on the number of ranks.
+constexpr std::int64_t kSumBlock = 1024;
+std::int64_t blocks_of(std::int64_t elements) { return (elements + kSumBlock - 1) / kSumBlock; }
 
 /// As optim::Numerics says of powers: from the highest bit of t on, each product rounded.
 double power_of(double base, std::int64_t t) {
@@ -76,6 +91,14 @@ ExprFunction step_function(const ShardedAdamWState& s, bool has_factor, int grad
   return {std::vector<DType>(static_cast<std::size_t>(first + gradients), DType::f32), outputs};
 }
 
+/// Averages the ranks' gradients of each share, by messages or by the group's kernels.
+Work average_shares(ShardedAdamWState& s, std::span<const std::int64_t> shares, const CallOptions& call) {
+  const Tensor grads = flat(s.grads.local());
+  if (!s.mean.defined()) s.mean = zeros({blocks_of(s.count()) * kSumBlock}, {.dtype = DType::f32, .device = grads.device()}, call.stream);
+  return s.params.group().reduce_scatter_v_out(s.mean.slice(0, 0, s.count()), grads, shares,
+                                               {.op = ReduceOp::avg, .stream = call.stream, .timeout = call.timeout, .where = call.where});
+}
+
 }  // namespace
 
 ShardedAdamW::ShardedAdamW(const Symmetric& params, const Symmetric& grads, const optim::AdamWOptions& options) {
@@ -103,9 +126,7 @@ ShardedAdamW::ShardedAdamW(const Symmetric& params, const Symmetric& grads, cons
   check(!options.amsgrad && !options.maximize && is_plain, ErrorCode::not_supported,
         "options must be without amsgrad and maximize, in the numerics of the source with f32 states, got others");
 
-  // Shares of whole cache lines.
-  constexpr std::int64_t kLine = 16;
-  const std::int64_t n = call.impl().size(), total = p.numel(), block = ((total + n - 1) / n + kLine - 1) / kLine * kLine;
+  const std::int64_t n = call.impl().size(), total = p.numel(), block = blocks_of((total + n - 1) / n) * kSumBlock;
   const std::int64_t begin = std::min(block * call.impl().rank(), total), end = std::min(begin + block, total);
   state_ =
       std::make_unique<ShardedAdamWState>(ShardedAdamWState{.params = params, .grads = grads, .options = options, .begin = begin, .end = end, .block = block});
@@ -132,7 +153,7 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
   }
   const int n = call.impl().size();
   const Tensor factor = grad_factor.defined() ? grad_factor.reshape({1}) : Tensor();
-  const std::int64_t count = s.end - s.begin;
+  const std::int64_t count = s.count();
   const Tensor own = params.slice(0, s.begin, s.end);
   auto head_of = [&] {
     std::vector<Tensor> inputs{own, s.exp_avg, s.exp_avg_sq};
@@ -165,15 +186,12 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
     return work;
   }
   // Three calls: messages bring the average of the share's gradients, and the share of the parameters to all. Between them all ranks agree on the step.
-  std::vector<std::int64_t> rows;
-  for (int r = 0; r < n; ++r) rows.push_back(std::min(s.block * (r + 1), params.numel()) - std::min(s.block * r, params.numel()));
-  if (!s.mean.defined()) s.mean = clutch::empty({count}, {.dtype = DType::f32, .device = params.device()}, asked);
-  const Group& group = s.params.group();
+  const std::vector<std::int64_t> shares = s.shares();
   return named(kOp, [&] {
-    const Work first =
-        group.reduce_scatter_v_out(s.mean, grads, rows, {.op = ReduceOp::avg, .stream = asked, .timeout = options.timeout, .where = options.where});
+    const Work first = average_shares(s, shares, at);
+    const Tensor mean = s.mean.slice(0, 0, count);
     std::vector<Tensor> inputs = head_of();
-    inputs.push_back(s.mean);
+    inputs.push_back(mean);
     call.launch_by(
         *plan, *s.params.impl(), params,
         [inputs, outputs = std::vector<Tensor>{s.exp_avg, s.exp_avg_sq, own}, f = step_function(s, factor.defined(), 1, 1), count](const Stream& stream) {
@@ -181,9 +199,9 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
         });
     CallOptions in_order = at;
     in_order.async = false;
-    const Work second = call.run(plan, params, s.mean, in_order);
+    const Work second = call.run(plan, params, mean, in_order);
     try {
-      const Work third = group.all_gather_v_out(params, params.slice(0, s.begin, s.end), rows, at);
+      const Work third = s.params.group().all_gather_v_out(params, params.slice(0, s.begin, s.end), shares, at);
       ++s.steps;
       return joined({first, second, third});
     } catch (const Error&) {
@@ -191,6 +209,33 @@ Work ShardedAdamW::step(const Tensor& grad_factor, const CallOptions& options) {
       if (second.status() != Work::Status::failed) throw;
       return second;
     }
+  });
+}
+
+optim::GradNorm ShardedAdamW::grad_norm(double max_norm, const optim::ClipOptions& options, const CallOptions& call) {
+  constexpr const char* kOp = "dist::ShardedAdamW::grad_norm";
+  if (!state_) throw Error(ErrorCode::invalid_argument, kOp, "the optimizer must be a made one, got one that was moved from");
+  check_max_norm(kOp, max_norm);
+  check_async(kOp, call);
+  ShardedAdamWState& s = *state_;
+  const Device device = s.grads.local().device();
+  CallOptions at = call;
+  if (at.stream.empty()) at.stream = current_stream(device);
+  return named(kOp, [&] {
+    const std::vector<std::int64_t> shares = s.shares();
+    average_shares(s, shares, at);
+    std::vector<std::int64_t> rows;
+    std::int64_t all = 0;
+    for (const std::int64_t share : shares) rows.push_back(blocks_of(share)), all += rows.back();
+    const TensorOptions like{.dtype = DType::f32, .device = device};
+    Tensor own = clutch::empty({0}, like, at.stream);
+    if (s.count() > 0) {
+      const Tensor blocks = s.mean.reshape({blocks_of(s.count()), kSumBlock});
+      own = clutch::reduce(norm_reduce(options.norm_type), norm_term(options.norm_type, DType::f32), std::span(&blocks, 1), {.dims = {1}}, at.stream);
+    }
+    const Tensor sums = clutch::empty({all}, like, at.stream);
+    s.params.group().all_gather_v_out(sums, own, rows, at);
+    return norm_of_sums(sums, max_norm, options, at.stream);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group_calls.hpp"
 #include "dist/layout.hpp"
+#include "dist/norm.hpp"
 #include "dist/sharded_checks.hpp"
 
 #include <clutch/dist/ops.hpp>
@@ -274,8 +275,6 @@ Tensor whole_sums(const Tensor& sums, const Sharded& x, const NormRows& rows, co
   return sums;
 }
 
-DType sum_dtype(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
-
 /// (x - mean) * scale * weight + bias, of the tensors that are there.
 Tensor scaled(const Tensor& x, const Tensor& mean, const Tensor& squares, const Tensor& weight, const Tensor& bias, double size, double eps,
               const Stream& stream) {
@@ -331,70 +330,6 @@ Sharded layer_norm(const Sharded& x, const Sharded& weight, const Sharded& bias,
       y = scaled(local, mean, whole_sums(squares, x, rows, call), local_of(weight), local_of(bias), rows.size, options.eps, call.stream);
     }
     return Sharded::from_local(y, x.mesh(), rows.placements, x.sizes());
-  });
-}
-
-namespace {
-
-/// The part's sum or maximum; 0 where another rank counts the same elements.
-Tensor counted(const Sharded& grad, optim::NormType type, const Stream& stream) {
-  const Tensor& local = grad.local();
-  const DType dtype = sum_dtype(local.dtype());
-  bool counts = local.numel() > 0;
-  for (std::size_t k = 0; k < grad.placements().size(); ++k)
-    counts = counts && (grad.placements()[k].is_shard() || grad.mesh().coordinate()[static_cast<int>(k)] == 0);
-  if (!counts) return zeros({1}, {.dtype = dtype, .device = local.device()}, stream);
-  const clutch::ReduceOptions options{.dtype = dtype};
-  const auto magnitude = [](const Expr& x) { return abs(x); };
-  const auto square = [](const Expr& x) { return x * x; };
-  const Tensor number = type == optim::NormType::two   ? clutch::reduce(Reduce::sum, square, {local}, options, stream)
-                        : type == optim::NormType::one ? clutch::reduce(Reduce::sum, magnitude, {local}, options, stream)
-                                                       : clutch::reduce(Reduce::amax, magnitude, {local}, options, stream);
-  return number.reshape({1});
-}
-
-optim::GradNorm norm_of(const char* op, std::span<const Sharded> grads, double max_norm, const optim::ClipOptions& options, const CallOptions& call) {
-  return named(op, [&] {
-    check_async(op, call);
-    if (grads.empty()) refuse(op, "there must be a gradient, got none");
-    if (!(max_norm >= 0)) refuse(op, fmt::format("max_norm must be 0 or more, got {}", max_norm));
-    const Mesh& mesh = grads[0].mesh();
-    const DType dtype = grads[0].dtype();
-    if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16 && dtype != DType::bf16)
-      throw Error(ErrorCode::invalid_dtype, op, fmt::format("gradients must be f32, f64, f16 or bf16, got {}", clutch::name(dtype)));
-    std::vector<Tensor> numbers;
-    for (const Sharded& grad : grads) {
-      check_mesh(op, mesh, grad);
-      if (grad.dtype() != dtype)
-        throw Error(ErrorCode::invalid_dtype, op,
-                    fmt::format("gradients must be of one dtype, got {} and {}", clutch::name(dtype), clutch::name(grad.dtype())));
-      for (const Placement& p : grad.placements())
-        if (p.is_partial()) refuse(op, fmt::format("gradients must be replicated or shards, got {}: redistribute it first", to_string(p)));
-      numbers.push_back(counted(grad, options.norm_type, call.stream));
-    }
-    const Tensor all = cat(numbers, 0, {}, call.stream);
-    const bool is_most = options.norm_type == optim::NormType::inf;
-    mesh.group().all_reduce_(all, {.op = is_most ? ReduceOp::max : ReduceOp::sum, .stream = call.stream, .timeout = call.timeout, .where = call.where});
-    Tensor norm = (is_most ? clutch::amax(all, {}, call.stream) : clutch::sum(all, {}, call.stream)).reshape({1});
-    if (options.norm_type == optim::NormType::two) norm = clutch::sqrt(norm, {}, call.stream);
-    if (options.grad_scale.defined()) norm = clutch::div(norm, options.grad_scale.reshape({1}), {.dtype = norm.dtype()}, call.stream);
-    const Tensor factor = clutch::map([&](const Expr& x) { return min(Expr(1.0), param(max_norm) / (x + 1e-6)); }, {norm}, {.dtype = DType::f32}, call.stream);
-    return optim::GradNorm{norm, factor};
-  });
-}
-
-}  // namespace
-
-optim::GradNorm grad_norm(std::span<const Sharded> grads, double max_norm, const optim::ClipOptions& options, const CallOptions& call) {
-  return norm_of("dist::grad_norm", grads, max_norm, options, call);
-}
-
-Tensor clip_grad_norm_(std::span<const Sharded> grads, double max_norm, const optim::ClipOptions& options, const CallOptions& call) {
-  constexpr const char* kOp = "dist::clip_grad_norm_";
-  const optim::GradNorm found = norm_of(kOp, grads, max_norm, options, call);
-  return named(kOp, [&] {
-    for (const Sharded& grad : grads) clutch::mul_(grad.local(), found.factor, {}, call.stream);
-    return found.norm;
   });
 }
 

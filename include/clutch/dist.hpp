@@ -421,8 +421,7 @@ class CLUTCH_DIST_API Symmetric {
 ///   views of the one memory, its gradients of the other.
 /// Accuracy: the bits of all_reduce_ with ReduceOp::avg and optim::AdamW with Numerics::source on each rank.
 /// Errors: invalid_dtype unless f32; invalid_shape; invalid_argument for options out of PyTorch's ranges; not_supported
-/// for
-///   amsgrad, maximize, a Precision other than the default one and Numerics::source, and a stream that is captured.
+///   for amsgrad, maximize, a Precision other than the default one and Numerics::source, and a stream that is captured.
 /// Threads: one at a time.
 class CLUTCH_DIST_API ShardedAdamW {
  public:
@@ -434,9 +433,15 @@ class CLUTCH_DIST_API ShardedAdamW {
   /// Collective. `grad_factor`: f32 of one element by which averaged gradients are multiplied, such as a clipping's;
   /// undefined: 1. It must be the same on all ranks.
   /// Errors: mismatch on every rank where ranks are at different steps or learning rates; parameters and moments are
-  /// then
-  ///   as they were.
+  ///   then as they were.
   Work step(const Tensor& grad_factor = {}, const CallOptions& options = {});
+  /// Collective. The norm of the ranks' averaged gradients, and the factor that would clip them, for step().
+  /// Order: sums of 1024 elements, then of those, each as reduce()'s. So neither bits of the norm nor what a step makes
+  ///   of its factor depend on the number of ranks, where those of the averages do not.
+  /// Accuracy: that of reduce()'s sums.
+  /// Traffic: the ranks' gradients once more, each rank a share, and a number for 1024 elements.
+  /// Errors: invalid_argument for a max_norm that is negative or NaN, and an asynchronous call.
+  optim::GradNorm grad_norm(double max_norm, const optim::ClipOptions& options = {}, const CallOptions& call = {});
   double lr() const;
   void set_lr(double lr);
   std::int64_t steps() const;

@@ -455,4 +455,57 @@ TEST(ShardedOps, GradientsAreClippedByTheNormOfAll) {
   });
 }
 
+/// Sums of squares in the order that grad_norm() states, of a whole gradient of which placements cut these dimensions.
+Tensor squares_in_order(const Tensor& full, const std::vector<int>& cut) {
+  auto is_cut = [&](int d) { return std::find(cut.begin(), cut.end(), d) != cut.end(); };
+  Dims rest, shape, within;
+  for (int d = 0; d < full.rank(); ++d) {
+    if (!is_cut(d)) {
+      rest.push_back(d);
+      continue;
+    }
+    const bool has_blocks = full.size(d) > 0 && full.size(d) % 64 == 0;
+    shape.push_back(has_blocks ? 64 : full.size(d));
+    if (has_blocks) within.push_back(shape.rank()), shape.push_back(full.size(d) / 64);
+  }
+  Tensor sums = mul(full, full);
+  if (cut.empty() || rest.rank() > 0) sums = sum(sums, {.dims = rest, .dtype = DType::f32});
+  if (within.rank() > 0) sums = sum(sums.reshape(shape), {.dims = within});
+  return sums.reshape({sums.numel()});
+}
+
+TEST(ShardedOps, NormsHaveTheirBitsOnAnyNumberOfRanks) {
+  for_ranks(kRanks, [](const Group& g) {
+    for (const Mesh& mesh : meshes_of(g)) {
+      SCOPED_TRACE(to_string(mesh.shape()));
+      const bool is_square = mesh.shape().rank() == 2;
+      std::vector<Tensor> sums;
+      std::vector<Sharded> grads;
+      auto cut = [&](const Dims& sizes, std::initializer_list<Placement> placements, const std::vector<int>& dims) {
+        const Tensor full = shared_numbers(sizes, static_cast<unsigned>(10 + grads.size()));
+        grads.push_back(on(mesh, full, placements)), sums.push_back(squares_in_order(full, dims));
+        expect_bits(grad_norm(std::span(&grads.back(), 1), 1).norm, sqrt(sum(sums.back())).reshape({1}), to_string(sizes).c_str());
+      };
+      // Rows that ranks have whole 64ths of, and that they do not; fewer rows than ranks; one number a row.
+      cut({192, 33}, {shard(0)}, {0}), cut({50, 65}, {shard(0)}, {0}), cut({1, 70}, {shard(0)}, {0}), cut({128}, {shard(0)}, {0});
+      cut({4, 320, 3}, {shard(1)}, {1}), cut({0, 5}, {shard(0)}, {0}), cut({2100}, {}, {});
+      if (g.size() % 2 == 0) cut({256, 7}, {shard(0, 2)}, {0});
+      if (is_square) {
+        cut({128, 6, 192}, {shard(0), shard(2)}, {0, 2}), cut({130, 64}, {shard(0), shard(1)}, {0, 1}), cut({192, 2}, {shard(0, 2), shard(0)}, {0});
+        cut({64, 64}, {replicate(), shard(1)}, {1}), cut({9, 5}, {shard(1), shard(0)}, {0, 1});
+      }
+      expect_bits(grad_norm(grads, 1).norm, sqrt(sum(cat(sums, 0))).reshape({1}));
+      // Also of numbers that ranks have in other memory.
+      std::vector<Sharded> halves;
+      for (const Sharded& x : grads) halves.push_back(Sharded::from_local(cast(x.local(), DType::bf16), mesh, x.placements(), x.sizes()));
+      std::vector<Tensor> of_halves;
+      for (std::size_t i = 0; i < grads.size(); ++i) of_halves.push_back(cast(cast(grads[i].full(), DType::bf16), DType::f32));
+      double wanted = 0;
+      for (const Tensor& x : of_halves)
+        for (const double e : values(x)) wanted += e * e;
+      EXPECT_NEAR(grad_norm(halves, 1).norm.item(), std::sqrt(wanted), 1e-6 * std::sqrt(wanted));
+    }
+  });
+}
+
 }}  // namespace clutch::testing

@@ -2,6 +2,7 @@
 // Training over ranks: AdamW in shares, and bits that do not depend on how many ranks share the work.
 #include "dist/ranks.hpp"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -19,16 +20,27 @@ Tensor random_numbers(std::int64_t n, unsigned seed) {
   return from_host(values, {n});
 }
 
+/// In the order that ShardedAdamW::grad_norm() states.
+Tensor norm_in_order(const Tensor& x, optim::NormType type) {
+  const std::int64_t rows = (x.numel() + 1023) / 1024;
+  const Tensor whole = zeros({rows * 1024});
+  copy_(whole.slice(0, 0, x.numel()), abs(x));
+  const Tensor blocks = whole.reshape({rows, 1024});
+  if (type == optim::NormType::inf) return amax(whole).reshape({1});
+  if (type == optim::NormType::one) return sum(sum(blocks, {.dims = {1}})).reshape({1});
+  return sqrt(sum(sum(mul(blocks, blocks), {.dims = {1}}))).reshape({1});
+}
+
 TEST(ShardedAdamWTest, HasTheBitsOfAnAllReduceAndAdamW) {
   // Ten ranks are too many for one launch. Each number of ranks, decay and factor is a program.
   for_ranks(level() == "smoke" ? std::vector{1, 2, 10} : std::vector{1, 2, 3, 5, 10}, [](const Group& g) {
     unsigned seed = 0;
-    for (const std::int64_t n : {1, 17, 1000})
+    for (const std::int64_t n : {1, 17, 12345})
       for (const double decay : {n == 17 ? 0.0 : 0.02}) {
         SCOPED_TRACE(std::to_string(n) + " parameters, weight decay " + std::to_string(decay));
         const Symmetric params({n}, g), grads({n}, g);
         const optim::AdamWOptions options{.lr = 3e-3, .beta1 = 0.8, .weight_decay = decay, .precision = {.numerics = optim::Numerics::source}};
-        const Tensor wanted = random_numbers(n, ++seed), factor = full({1}, 0.3);
+        const Tensor wanted = random_numbers(n, ++seed);
         copy_(params.local(), wanted);
         ShardedAdamW sharded(params, grads, options);
         optim::AdamW whole(std::vector<Tensor>{wanted}, options);
@@ -37,9 +49,12 @@ TEST(ShardedAdamWTest, HasTheBitsOfAnAllReduceAndAdamW) {
           const Tensor mine = random_numbers(n, ++seed * 100 + static_cast<unsigned>(g.rank()));
           copy_(grads.local(), mine);
           if (step == 4) sharded.set_lr(1e-3), whole.set_lr(1e-3);
-          sharded.step(clips ? factor : Tensor());
+          const optim::NormType type = std::array{optim::NormType::two, optim::NormType::one, optim::NormType::inf}[static_cast<std::size_t>(step % 3)];
+          const optim::GradNorm found = sharded.grad_norm(0.5, {.norm_type = type});
+          sharded.step(clips ? found.factor : Tensor());
           g.all_reduce_(mine, {.op = ReduceOp::avg});
-          whole.step(std::vector<Tensor>{mine}, {.grad_factor = clips ? factor : Tensor()});
+          ASSERT_EQ(found.norm.to_bytes(), norm_in_order(mine, type).to_bytes()) << "step " << step;
+          whole.step(std::vector<Tensor>{mine}, {.grad_factor = clips ? found.factor : Tensor()});
           ASSERT_EQ(params.local().to_bytes(), wanted.to_bytes()) << "step " << step;
         }
         EXPECT_EQ(sharded.steps(), 8);
@@ -65,6 +80,8 @@ TEST(ShardedAdamWTest, RefusesWhatItDoesNotDoAndFindsRanksThatDiffer) {
     ShardedAdamW optimizer(params, grads);
     EXPECT_EQ(code_of([&] { optimizer.step(zeros({2})); }), ErrorCode::invalid_shape);
     EXPECT_EQ(code_of([&] { optimizer.step(zeros({1}, {.dtype = DType::f64})); }), ErrorCode::invalid_dtype);
+    EXPECT_EQ(code_of([&] { optimizer.grad_norm(-1); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { optimizer.grad_norm(1, {}, {.async = true}); }), ErrorCode::invalid_argument);
     if (g.size() == 1) return;
     optimizer.set_lr(g.rank() == 0 ? 1e-3 : 2e-3);
     const Work work = optimizer.step();

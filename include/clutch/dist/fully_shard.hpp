@@ -35,8 +35,8 @@ struct FullyShardOptions {
 ///   the mesh behind `mesh_dim` cut, too, is cut by them first: the shards then have a split factor.
 /// Bits: gathered parameters are copies. Gradients are Group's averages, which of gradients that are averages
 ///   themselves of 2^k equal parts of a batch, folded in the order of Group, have the same bits on 1, 2, 4, ... ranks
-///   unless they underflow; so then have parameters and states of an elementwise optimizer. dist::grad_norm() has bits
-///   that depend on the number of ranks, and so has all that it clips.
+///   unless they underflow; so then have parameters and states of an elementwise optimizer, also of one that clips by
+///   the factor of dist::grad_norm().
 /// Memory: a share of all parameters and gradients; prefetch + 1 times the largest layer's parameters, more only while
 ///   the caller holds more layers. It is kept for the next layers, so a layer's tensors must not be used after its
 ///   release().

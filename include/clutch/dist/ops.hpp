@@ -80,13 +80,17 @@ CLUTCH_DIST_API Sharded rms_norm(const Sharded& x, const Sharded& weight = {}, c
 CLUTCH_DIST_API Sharded layer_norm(const Sharded& x, const Sharded& weight = {}, const Sharded& bias = {},
                                    const nn::NormOptions& options = {}, const CallOptions& call = {});
 
-/// The norm of all elements of all gradients, and the factor that would clip them, the same on all ranks. Collective:
-/// one all_reduce over the mesh, of a number for each gradient.
+/// The norm of all elements of all gradients, and the factor that would clip them, the same on all ranks. Collective.
 /// Placements: any but partial ones, and of one mesh. Elements that several ranks have count once.
 /// Dtypes: f32, f64, f16, bf16, the same for all; computed in f32, for f64 in f64.
-/// Order: each part's sum has reduce()'s, the parts' sums that of Group over all ranks of the mesh, the gradients' sums
-///   reduce()'s. So the bits depend on the placements, and not on the rank, the algorithm or the transport.
-/// Accuracy: that of reduce()'s sums, and log2 of the ranks eps.
+/// Order: of each gradient the elements at each index of the dimensions that placements cut are added up; where such a
+///   dimension has a multiple of 64 indices and at most three are cut, then the indices of each 64th of it; at last the
+///   sums of all gradients, each in reduce()'s order. So bits depend on sizes and on which dimensions placements cut,
+///   and neither on the number of ranks nor on the rank, the algorithm or the transport.
+/// Traffic: one all_reduce over the mesh, of a gradient's numbers for cut dimensions: 64, or as many as the dimension
+/// has
+///   indices where 64 does not divide it or ranks have parts of a 64th. For NormType::inf a number a gradient.
+/// Accuracy: that of reduce()'s sums, three times at most.
 /// Errors: invalid_argument for no gradients, a max_norm that is negative or NaN, and placements; invalid_dtype.
 /// Source: torch.nn.utils.clip_grad_norm_ of DTensors, PyTorch 2.12.
 CLUTCH_DIST_API optim::GradNorm grad_norm(std::span<const Sharded> grads, double max_norm,
