@@ -226,6 +226,18 @@ constexpr FlexTiles kFewerNumbers{64, 64, 16, 16, 8};
 constexpr int kMostNumbers = 96;
 /// Forward, gradients of queries, and few queries on devices whose smallest sub-groups have 16 items, whose compiler finds registers for fewer numbers.
 constexpr FlexTiles kHalfOfScores{128, 64, 16, 16, 8}, kFewBySteps{16, 64, 4, 16, 8};
+/// Rows, columns and results of an item are quads: kernels have no other loops.
+constexpr bool is_of_quads(const FlexTiles& t, int most) {
+  return t.block_m % (4 * t.threads_m) == 0 && t.block_n % (4 * t.threads_n) == 0 && most % (4 * t.threads_n) == 0;
+}
+constexpr bool are_of_quads(const TilesBySize& all, std::size_t classes) {
+  for (std::size_t c = 0; c < classes; ++c)
+    for (const FlexTiles& t : all[c])
+      if (!is_of_quads(t, kFlexClasses[c].most)) return false;
+  return true;
+}
+static_assert(are_of_quads(kTiles, 3) && are_of_quads(kSmallTiles, 3) && are_of_quads(kWideTiles, 2) && are_of_quads(kSmallWideTiles, 2));
+static_assert(is_of_quads(kFewerNumbers, 64) && is_of_quads(kHalfOfScores, 64) && is_of_quads(kFewBySteps, 64));
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {

@@ -310,7 +310,11 @@ KernelPlan select(const DeviceTraits& traits, const MatmulProblem& p, std::strin
           .set("CLUTCH_OUT_BYTES", bits(p.output) / (8 << static_cast<int>(is_complex(p.output))));
     // With more registers a compute unit would hold half as many groups: of the largest tile one alone, whose items all wait at the same barriers. Addresses of
     // the smallest, of which a unit seldom has as many as it holds, do not all fit into 64.
-    if (computed != DType::f64) plan.registers = p.tile == kMatmulTiles.front().size ? 128 : p.tile == kMatmulTiles.back().size ? 72 : 64;
+    if (computed == DType::f64) {
+      plan.keeps = KernelPlan::Keeps::many;
+    } else {
+      plan.registers = p.tile == kMatmulTiles.front().size ? 128 : p.tile == kMatmulTiles.back().size ? 72 : 64;
+    }
   }
   if (matrix) {
     const MatrixTile tile = matrix_tiles(p.layout).at(static_cast<std::size_t>(p.tile));

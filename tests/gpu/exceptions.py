@@ -14,9 +14,12 @@ PATH = os.path.join(HERE, 'exceptions.tsv')
 DOCUMENT = os.path.join(HERE, '../../docs/devices.md')
 BEGIN, END = '<!-- {}: written by tests/gpu/exceptions.py --write -->\n', '<!-- the end of {} -->\n'
 COLUMNS = ['kernel', 'calls', 'targets', 'kind', 'spills', 'scratch', 'reason']
-# default: calls choose the kernel on GPUs; other: only who asks for it by name, or devices that lack what the default one needs.
-KINDS = ['default', 'other']
-MOST_REASONS = 5  # of kernels that calls choose
+# default: calls choose the kernel on GPUs; opt-in: calls that ask for matrix instructions do; other: only who asks for it by name, or devices that lack what the
+# default one needs.
+KINDS = {'default': 'Kernels that calls choose on GPUs', 'opt-in': 'Kernels of matrix instructions, which calls must ask for',
+         'other': 'Kernels that are only forced, or for devices that lack what the others need'}
+OPT_IN = '*_matrix*'  # names of kernels of matrix instructions
+MOST_DEFAULT = 11  # rows of the kind default: a number that may only fall
 NO_CODE = '-'  # instead of numbers: does not compile
 
 Listed = collections.namedtuple('Listed', COLUMNS)
@@ -93,9 +96,10 @@ def faults(rows, exceptions):
                     lines.append(f'tests/gpu/exceptions.tsv: {name} allows {getattr(e, column)} {column}, the most is {most:g}')
         if e.kind == 'other' and (real := [row['call'] for row in mine if is_real(row['call'])]):
             lines.append(f'tests/gpu/exceptions.tsv: {name} must be of the kind default, since calls choose it: {real[0]}')
-    reasons = {e.reason for e in exceptions if e.kind == 'default'}
-    if len(reasons) > MOST_REASONS:
-        lines.append(f'tests/gpu/exceptions.tsv: kernels that calls choose must have at most {MOST_REASONS} reasons, got {len(reasons)}')
+        if e.kind == 'opt-in' and not fnmatch.fnmatchcase(e.kernel, OPT_IN):
+            lines.append(f'tests/gpu/exceptions.tsv: {name} must not be of the kind opt-in, which is that of kernels called {OPT_IN}')
+    if (default := sum(e.kind == 'default' for e in exceptions)) > MOST_DEFAULT:
+        lines.append(f'tests/gpu/exceptions.tsv: rows of the kind default must be at most {MOST_DEFAULT}, got {default}')
     return lines
 
 
@@ -108,7 +112,7 @@ def say(calls):
 def lists(exceptions):
     """What may stay in memory, as tables by kind and reason."""
     parts = []
-    for kind, title in zip(KINDS, ('Kernels that calls choose on GPUs', 'Kernels that are only forced, or for devices that lack what the others need')):
+    for kind, title in KINDS.items():
         parts += [f'{title}:', '', '| kernel | calls | on | spilled | bytes of an item |', '|---|---|---|---|---|']
         mine = [e for e in exceptions if e.kind == kind]
         for reason in sorted({e.reason for e in mine}):

@@ -206,10 +206,13 @@ def listed():
                                   ('a call that is real', allowed._replace(kind='other'), ['must be of the kind default'])):
         lines = exceptions.faults(rows, [exception])
         bad += fails(what, [True] * len(said), [part in line for part, line in zip(said, lines)] if len(said) == len(lines) else lines)
-    many = [allowed._replace(reason=f'reason {n}') for n in range(6)]
-    bad += fails('five reasons', [], exceptions.faults(rows, many[:5]))
-    bad += fails('six reasons', 1, len(exceptions.faults(rows, many)))
-    bad += fails('six reasons of others', [], exceptions.faults([dict(row, call='problem f32') for row in rows], [e._replace(kind='other') for e in many]))
+    matrix = [dict(row, kernel='planted_matrix') for row in rows]
+    bad += fails('a call that asks for matrix instructions', [], exceptions.faults(matrix, [allowed._replace(kernel='planted_matrix', kind='opt-in')]))
+    bad += fails('a call that does not', 1, len(exceptions.faults(rows, [allowed._replace(kind='opt-in')])))
+    many = [allowed._replace(reason=f'reason {n}') for n in range(exceptions.MOST_DEFAULT + 1)]
+    bad += fails('as many rows as may be', [], exceptions.faults(rows, many[1:]))
+    bad += fails('a row more', 1, len(exceptions.faults(rows, many)))
+    bad += fails('as many of others', [], exceptions.faults([dict(row, call='problem f32') for row in rows], [e._replace(kind='other') for e in many]))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'exceptions.tsv')
         for text, said in (('planted\t*\tsm_90\tdefault\t4\t64\ta reason', None), ('planted\t*\tsm_90\tsometimes\t4\t64\ta reason', 'kind must be'),
