@@ -358,4 +358,9 @@ Group Group::reconfigure(std::span<const int> survivors, std::uint64_t epoch) co
   return named(call.op, [&] { return Group(call.impl().rest(survivors, epoch)); });
 }
 
+Group Group::reconfigure(std::uint64_t epoch) const {
+  const GroupCalls call{"dist::Group::reconfigure", *this};
+  return named(call.op, [&] { return Group(call.impl().rest(epoch)); });
+}
+
 }}}  // namespace clutch::v0::dist

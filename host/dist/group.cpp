@@ -39,13 +39,17 @@ std::shared_ptr<const Schedule> GroupImpl::meeting() {
 }
 
 std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name) {
-  GroupFacts facts = facts_;
-  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.machine = machine(), facts.global_ranks.clear();
-  for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
-  auto group = std::make_shared<GroupImpl>(transport_->among(ranks, number), std::move(facts));
+  const std::shared_ptr<GroupImpl> group = part_by(transport_->among(ranks, number), ranks, mark, std::move(name));
   group->connect();
   tell_profiles(*group);
   return group;
+}
+
+std::shared_ptr<GroupImpl> GroupImpl::part_by(std::shared_ptr<Transport> transport, std::span<const int> ranks, const std::string& mark, std::string name) {
+  GroupFacts facts = facts_;
+  facts.name = std::move(name), facts.path += '/' + mark, facts.timeout = timeout(), facts.machine = machine(), facts.global_ranks.clear();
+  for (const int r : ranks) facts.global_ranks.push_back(facts_.global_ranks[static_cast<std::size_t>(r)]);
+  return std::make_shared<GroupImpl>(std::move(transport), std::move(facts));
 }
 
 namespace {
@@ -183,10 +187,115 @@ std::vector<int> GroupImpl::lost() const {
 }
 
 std::shared_ptr<GroupImpl> GroupImpl::rest(std::span<const int> ranks, std::uint64_t epoch) {
-  // Those that do not come are found by messages, as what makes the ways among them would wait for good.
+  // Those that do not come are found first.
   (void)tell_all(epoch, t_epochs + static_cast<std::uint32_t>(epoch % (kTags - t_epochs)), ranks);
   if (static_cast<int>(ranks.size()) < size()) wait_less_for_finalize();
-  return part(ranks, epoch, fmt::format("epoch{}", epoch), name());
+  const std::shared_ptr<GroupImpl> group = part_by(transport_->beside(ranks, epoch), ranks, fmt::format("epoch{}", epoch), name());
+  group->connect();
+  tell_profiles(*group);
+  return group;
+}
+
+namespace {
+
+/// What a rank knows of another one; the largest of what ranks know holds.
+enum Presence : std::uint8_t {
+  p_there,
+  p_silent,  ///< has not come within the time-out
+  p_ended,
+};
+
+}  // namespace
+
+bool GroupImpl::agree(Presences& known, std::uint32_t tag) {
+  struct Talk {
+    int peer;
+    std::shared_ptr<Presences> told;
+    std::unique_ptr<Exchange> exchange;
+  };
+  const auto before = std::make_shared<Presences>(known);
+  const std::size_t decided = before->size() - 1;
+  const auto know = [&](int r, std::uint8_t what) {
+    std::uint8_t& of = known[static_cast<std::size_t>(r)];
+    of = std::max(of, what);
+  };
+  // An exchange for each, as one whose peer is lost may be done for at all.
+  std::vector<Talk> talks;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank() || known[static_cast<std::size_t>(r)] != p_there) continue;
+    Talk& talk = talks.emplace_back(Talk{.peer = r, .told = std::make_shared<Presences>(known.size()), .exchange = transport_->open(Lane::presence, tag)});
+    talk.exchange->keep(before), talk.exchange->keep(talk.told);
+    talk.exchange->send(r, std::as_bytes(std::span(*before)));
+    if (known[decided] == 0) talk.exchange->receive(r, std::as_writable_bytes(std::span(*talk.told)));
+  }
+  bool all_agree = true;
+  const auto deadline = Clock::now() + timeout();
+  while (known[decided] == 0 && !talks.empty()) {
+    for (const int r : ended()) know(r, p_ended);
+    const bool is_late = Clock::now() > deadline;
+    std::erase_if(talks, [&](const Talk& talk) {
+      if (known[decided] != 0) return true;
+      bool is_done = false;
+      try {
+        is_done = talk.exchange->done();
+      } catch (const Error&) {
+        know(talk.peer, p_silent);
+      }
+      if (is_done && (*talk.told)[decided] != 0) {
+        known = *talk.told;
+      } else if (is_done) {
+        all_agree = all_agree && *talk.told == *before;
+        for (int r = 0; r < size(); ++r) know(r, (*talk.told)[static_cast<std::size_t>(r)]);
+      } else if (is_late) {
+        know(talk.peer, p_silent);
+      }
+      return is_done;
+    });
+    // Also those that others have given up need not be waited for.
+    std::erase_if(talks, [&](const Talk& talk) { return known[static_cast<std::size_t>(talk.peer)] != p_there; });
+    std::this_thread::yield();
+  }
+  if (known[decided] == 0 && all_agree && known == *before) known[decided] = 1;
+  return known[decided] != 0;
+}
+
+std::shared_ptr<GroupImpl> GroupImpl::rest(std::uint64_t epoch) {
+  // Of each rank, and whether that is decided.
+  Presences known(static_cast<std::size_t>(size()) + 1, p_there);
+  for (const int r : ended()) known[static_cast<std::size_t>(r)] = p_ended;
+  // Simulated ranks do not end, and time is not the host's.
+  if (simulated() != nullptr)
+    for (const int r : lost()) known[static_cast<std::size_t>(r)] = p_ended;
+  // Each round but the last ones tells some rank of one more that is lost. Who has decided tells it to those that may not have, since a rank that was lost
+  // meanwhile told only some of them that it was there.
+  const std::uint64_t rounds = 2 * static_cast<std::uint64_t>(size()) + 2;
+  const auto tag = [&](std::uint64_t round) { return static_cast<std::uint32_t>((epoch * (rounds + 1) + round) % kTags); };
+  std::uint64_t round = 0;
+  while (round < rounds && !agree(known, tag(round))) ++round;
+  if (round == rounds) throw Error(ErrorCode::timed_out, "dist", fmt::format("ranks of group '{}' did not agree on who goes on", name()));
+  agree(known, tag(round + 1));
+  std::vector<int> there, silent;
+  for (int r = 0; r < size(); ++r) {
+    const std::uint8_t of = known[static_cast<std::size_t>(r)];
+    if (of != p_ended) (of == p_there ? there : silent).push_back(r);
+  }
+  if (known[static_cast<std::size_t>(rank())] != p_there)
+    throw Error(ErrorCode::peer_failed, "dist", fmt::format("the other ranks of group '{}' go on without rank {}, which they waited for", name(), rank()));
+  if (!silent.empty() && silent.size() >= there.size())
+    throw Error(ErrorCode::timed_out, "dist",
+                fmt::format("group '{}' waited {} ms for {}, and no more than they came, {}: say who goes on", name(), timeout().count(), ranks_text(silent),
+                            ranks_text(there)));
+  wait_less_for_finalize();
+  const std::shared_ptr<GroupImpl> group = part_by(transport_->beside(there, epoch * (rounds + 1)), there, fmt::format("epoch{}", epoch), name());
+  try {
+    group->connect();
+    tell_profiles(*group);
+  } catch (const Error& e) {
+    // A rank was lost since. All others have the group, which some may find to be connected: its first call says so on all.
+    if (e.code() != ErrorCode::peer_failed) throw;
+    group->fail(e);
+  }
+  return group;
 }
 
 int GroupImpl::same_subgroups(std::uint64_t ranks) {

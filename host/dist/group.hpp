@@ -54,6 +54,8 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::vector<int> lost() const;
   /// A group of some ranks, even of a group that has failed.
   std::shared_ptr<GroupImpl> rest(std::span<const int> ranks, std::uint64_t epoch);
+  /// The same of those that come.
+  std::shared_ptr<GroupImpl> rest(std::uint64_t epoch);
   /// A group of ranks of this one, connected. `mark` tells it from others of them.
   std::shared_ptr<GroupImpl> part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name);
 
@@ -145,6 +147,13 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   template <class T>
   std::vector<T> tell_all(const T& mine, std::uint32_t tag, std::span<const int> ranks);
   std::vector<int> all_ranks() const;
+  /// As part(), not connected yet.
+  std::shared_ptr<GroupImpl> part_by(std::shared_ptr<Transport> transport, std::span<const int> ranks, const std::string& mark, std::string name);
+  /// What is known of each rank, and then whether that is decided.
+  using Presences = std::vector<std::uint8_t>;
+  /// A round of what ranks know, told to those that are there; adds what they know. True, and decided, where all knew the same and nothing was added, or one
+  /// has decided already, whose word is taken. Who has decided before tells it, and waits for nobody.
+  bool agree(Presences& known, std::uint32_t tag);
 
   const std::shared_ptr<Transport> transport_;
   GroupFacts facts_;

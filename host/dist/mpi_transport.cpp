@@ -85,9 +85,13 @@ class Communicator {
 /// MPI counts in int.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
 
+/// Numbers of ranks in the communicator; empty: all of it.
+using Members = std::vector<int>;
+
 class MpiExchange final : public Exchange {
  public:
-  MpiExchange(std::shared_ptr<Communicator> comm, int tag) : comm_(std::move(comm)), tag_(tag) {}
+  MpiExchange(std::shared_ptr<Communicator> comm, std::shared_ptr<const Members> members, int tag)
+      : comm_(std::move(comm)), members_(std::move(members)), tag_(tag) {}
   ~MpiExchange() override {
     if (requests_.empty()) return;
     comm_->abandon();
@@ -102,12 +106,13 @@ class MpiExchange final : public Exchange {
   MpiExchange& operator=(const MpiExchange&) = delete;
 
   void send(int peer, std::span<const std::byte> data) override {
+    const int to = number_of(peer);
     pieces(data, [&](std::span<const std::byte> piece) {
-      check(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, peer, tag_, comm_->get(), &begin(peer, false)), "MPI_Isend");
+      check(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, to, tag_, comm_->get(), &begin(peer, false)), "MPI_Isend");
     });
   }
   void receive(int peer, std::span<std::byte> to) override {
-    const int from = peer == kAnyPeer ? MPI_ANY_SOURCE : peer;
+    const int from = peer == kAnyPeer ? MPI_ANY_SOURCE : number_of(peer);
     pieces(to, [&](std::span<std::byte> piece) {
       check(MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, from, tag_, comm_->get(), &begin(peer, true)), "MPI_Irecv");
     });
@@ -134,10 +139,15 @@ class MpiExchange final : public Exchange {
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     return peers;
   }
-  int source() const override { return source_; }
+  int source() const override {
+    if (members_->empty()) return source_;
+    const auto at = std::find(members_->begin(), members_->end(), source_);
+    return at == members_->end() ? kAnyPeer : static_cast<int>(at - members_->begin());
+  }
   void keep(std::shared_ptr<void> memory) override { memory_.push_back(std::move(memory)); }
 
  private:
+  int number_of(int peer) const { return members_->empty() ? peer : (*members_)[static_cast<std::size_t>(peer)]; }
   template <class Byte, class F>
   static void pieces(std::span<Byte> all, F&& f) {
     for (; all.size() > kPiece; all = all.subspan(kPiece)) f(all.first(kPiece));
@@ -149,6 +159,7 @@ class MpiExchange final : public Exchange {
   }
 
   const std::shared_ptr<Communicator> comm_;
+  const std::shared_ptr<const Members> members_;
   const int tag_;
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
@@ -158,26 +169,62 @@ class MpiExchange final : public Exchange {
   int source_ = kAnyPeer;
 };
 
+/// Tags of all lanes: a part of a communicator's.
+constexpr std::int64_t kTagsOfLanes = (static_cast<std::int64_t>(Lane::presence) + 1) * kTags;
+
+/// The largest tag.
+std::int64_t tags_of(MPI_Comm comm) {
+  void* limit = nullptr;
+  int has_limit = 0;
+  MPI_Comm_get_attr(comm, MPI_TAG_UB, &limit, &has_limit);
+  return has_limit == 0 ? 0 : *static_cast<int*>(limit);
+}
+
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(std::shared_ptr<Communicator> comm) : comm_(std::move(comm)) {}
-  int rank() const override { return comm_->rank(); }
-  int size() const override { return comm_->size(); }
+  /// `part`: which of the parts of tags that the communicator has.
+  explicit MpiTransport(std::shared_ptr<Communicator> comm, Members members = {}, std::int64_t part = 0)
+      : comm_(std::move(comm)), members_(std::make_shared<const Members>(std::move(members))), part_(part) {
+    const auto at = std::find(members_->begin(), members_->end(), comm_->rank());
+    rank_ = members_->empty() ? comm_->rank() : static_cast<int>(at - members_->begin());
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return members_->empty() ? comm_->size() : static_cast<int>(members_->size()); }
   std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag) override {
-    return std::make_unique<MpiExchange>(comm_, static_cast<int>(static_cast<std::uint32_t>(lane) * kTags + tag % kTags));
+    const std::int64_t number = part_ * kTagsOfLanes + static_cast<std::int64_t>(lane) * kTags + tag % kTags;
+    return std::make_unique<MpiExchange>(comm_, members_, static_cast<int>(number));
   }
   std::shared_ptr<Transport> among(std::span<const int> ranks, std::uint64_t group) override {
+    const Members members = of(ranks);
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
     check(MPI_Comm_group(comm_->get(), &all), "MPI_Comm_group");
-    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
     MPI_Comm comm = MPI_COMM_NULL;
     check(MPI_Comm_create_group(comm_->get(), some, static_cast<int>(group % 32768), &comm), "MPI_Comm_create_group");
     MPI_Group_free(&all), MPI_Group_free(&some);
     return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));
   }
+  /// By other tags of the same communicator: a new one would wait for ranks that are lost meanwhile, for good.
+  std::shared_ptr<Transport> beside(std::span<const int> ranks, std::uint64_t group) override {
+    const std::int64_t parts = (tags_of(comm_->get()) + 1) / kTagsOfLanes - 1;
+    if (parts < 1) return among(ranks, group);
+    const std::uint64_t number = group + static_cast<std::uint64_t>(part_) * 31;
+    return std::make_shared<MpiTransport>(comm_, of(ranks), 1 + static_cast<std::int64_t>(number % static_cast<std::uint64_t>(parts)));
+  }
 
  private:
+  /// The communicator's numbers of some ranks.
+  Members of(std::span<const int> ranks) const {
+    Members members(ranks.begin(), ranks.end());
+    if (!members_->empty())
+      for (int& r : members) r = (*members_)[static_cast<std::size_t>(r)];
+    return members;
+  }
+
   const std::shared_ptr<Communicator> comm_;
+  const std::shared_ptr<const Members> members_;
+  const std::int64_t part_;
+  int rank_ = 0;
 };
 
 void finalize() {
@@ -230,12 +277,8 @@ bool survives_killed_ranks() {
 
 std::shared_ptr<Transport> mpi_transport(void* communicator) {
   initialize();
-  void* limit = nullptr;
-  int has_limit = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &has_limit);
-  constexpr std::uint32_t kLanes = static_cast<std::uint32_t>(Lane::payload) + 1;
-  if (has_limit == 0 || *static_cast<int*>(limit) < static_cast<int>(kLanes * kTags - 1))
-    throw Error(ErrorCode::not_supported, "dist::open", fmt::format("MPI's tags must reach to {}", kLanes * kTags - 1));
+  if (tags_of(MPI_COMM_WORLD) < kTagsOfLanes - 1)
+    throw Error(ErrorCode::not_supported, "dist::open", fmt::format("MPI's tags must reach to {}", kTagsOfLanes - 1));
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator != nullptr ? *static_cast<MPI_Comm*>(communicator) : MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
   return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));

@@ -11,7 +11,7 @@
 namespace clutch { inline namespace v0 { namespace dist { namespace detail {
 
 /// Messages of different lanes do not meet, whatever their tags.
-enum class Lane : std::uint8_t { opening, collective, leaving, envelope, answer, payload };
+enum class Lane : std::uint8_t { opening, collective, leaving, envelope, answer, payload, presence };
 /// Tags of a lane are below it.
 inline constexpr std::uint32_t kTags = 1U << 20;
 
@@ -46,6 +46,8 @@ class Transport {
   virtual std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag) = 0;
   /// Ways among these ranks, which all of them ask for; waits for them. `group` is the same number on all, and no other group of these ranks has it.
   virtual std::shared_ptr<Transport> among(std::span<const int> ranks, std::uint64_t group) = 0;
+  /// The same where a rank may be lost meanwhile: waits for nobody, as far as that can be done.
+  virtual std::shared_ptr<Transport> beside(std::span<const int> ranks, std::uint64_t group) { return among(ranks, group); }
 };
 
 }}}}  // namespace clutch::v0::dist::detail

@@ -212,10 +212,9 @@ enum class FlightFormat : std::uint8_t { torch_pickle, json };
 ///   the inputs, or, of all_gather and reduce_scatter, the rank's own block of one may be the other; else an overlap is
 ///   an Error.
 /// Dtypes: copies take all but packed ones of an odd count. Reductions: all floating dtypes, f16, bf16 and f8 computed
-/// in
-///   f32 and rounded once; complex ones but for min and max; integers, which wrap, but for premul_sum; bool, of which
-///   sum and max are "or", prod and min "and", but for avg and premul_sum. band, bor, bxor take integers and bool. A
-///   NaN wins in min and max.
+///   in f32 and rounded once; complex ones but for min and max; integers, which wrap, but for premul_sum; bool, of
+///   which sum and max are "or", prod and min "and", but for avg and premul_sum. band, bor, bxor take integers and
+///   bool. A NaN wins in min and max.
 /// Stream: calls are in the order of a stream, and the host waits for nothing. Captures record calls, and each replay
 ///   makes them again.
 /// Errors: invalid_argument for an empty group, a rank without meaning, an algorithm that does not do it, a failed
@@ -322,6 +321,11 @@ class CLUTCH_DIST_API Group {
   /// them; waits. `epoch`: the same number on all, another one for each try. Errors: as subgroup(); timed_out, after
   /// this group's time-out, naming the ranks that did not come.
   Group reconfigure(std::span<const int> survivors, std::uint64_t epoch) const;
+  /// The same of all ranks that come: they agree by messages on whom they go on without. A rank of a process that has
+  /// ended is known at once; for one that only does not come all others wait for this group's time-out.
+  /// Errors: timed_out where no more ranks come than do not, ended ones not counted: who goes on must be told then, as
+  ///   each half might; peer_failed on a rank that the others have given up.
+  Group reconfigure(std::uint64_t epoch) const;
 
   explicit Group(std::shared_ptr<detail::GroupImpl> impl) noexcept : impl_(std::move(impl)) {}
   const std::shared_ptr<detail::GroupImpl>& impl() const noexcept { return impl_; }
@@ -440,6 +444,7 @@ class CLUTCH_DIST_API ShardedAdamW {
   ///   of its factor depend on the number of ranks, where those of the averages do not.
   /// Accuracy: that of reduce()'s sums.
   /// Traffic: the ranks' gradients once more, each rank a share, and a number for 1024 elements.
+  /// Memory: averages of this rank's share, kept from the first call on.
   /// Errors: invalid_argument for a max_norm that is negative or NaN, and an asynchronous call.
   optim::GradNorm grad_norm(double max_norm, const optim::ClipOptions& options = {}, const CallOptions& call = {});
   double lr() const;
@@ -456,8 +461,7 @@ class CLUTCH_DIST_API ShardedAdamW {
 
 /// The ranks that mpirun started, or those of a communicator. Collective; waits, and connects all ranks.
 /// Lost ranks: a rank of this host whose process ends is an Error (peer_failed) of all calls that wait for others,
-/// within
-///   milliseconds; one of another host, or that hangs, after the time-out. Then MPI is not finalized at the end.
+///   within milliseconds; one of another host, or that hangs, after the time-out. Then MPI is not finalized at the end.
 /// Errors: not_supported where MPI was initialized without MPI_THREAD_MULTIPLE, or where mpirun ends all ranks with one
 ///   and OpenOptions::reconfigurable asks for more; timed_out.
 CLUTCH_DIST_API Group open(const OpenOptions& options = {});

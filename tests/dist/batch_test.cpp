@@ -158,4 +158,49 @@ TEST(LostRanks, OthersGoOnWithoutThem) {
   });
 }
 
+TEST(LostRanks, OthersAgreeOnWhoGoesOn) {
+  for_ranks({3, 4, 5}, [](const Group& world) {
+    if (world.size() < 3) return;
+    const int last = world.size() - 1;
+    const Group g = world.split(0, 0, "job");
+    g.set_timeout(std::chrono::milliseconds(400));
+    if (g.rank() == last) {
+      // It comes when the others have given it up, and has their first words alone.
+      world.barrier().synchronize();
+      EXPECT_EQ(code_of([&] { g.reconfigure(1); }), ErrorCode::timed_out);
+      EXPECT_NE(message_of([&] { g.reconfigure(2); }).find("no more than they came, rank " + std::to_string(last) + ": say who goes on"), std::string::npos);
+      world.barrier().synchronize();
+      return;
+    }
+    // One after the other, as ranks find out.
+    std::this_thread::sleep_for(std::chrono::milliseconds(40 * g.rank()));
+    const Group rest = g.reconfigure(1);
+    ASSERT_EQ(rest.size(), last);
+    EXPECT_EQ(rest.rank(), g.rank());
+    const Tensor x = full({1000}, rest.rank() + 1);
+    rest.all_reduce_(x).synchronize();
+    EXPECT_EQ(x.to_host<float>()[999], static_cast<float>(last * (last + 1)) / 2);
+    world.barrier().synchronize();
+    world.barrier().synchronize();
+    // All come to the next one.
+    const Group again = rest.reconfigure(7);
+    EXPECT_EQ(again.size(), last);
+    const Tensor y = full({10}, 1);
+    again.all_reduce_(y).synchronize();
+    EXPECT_EQ(y.to_host<float>()[9], static_cast<float>(last));
+  });
+}
+
+TEST(LostRanks, HalfOfTheRanksDoNotGoOnUnasked) {
+  for_ranks({2, 4}, [](const Group& world) {
+    if (world.size() % 2 != 0) return;
+    const Group g = world.split(0, 0, "job");
+    g.set_timeout(std::chrono::milliseconds(200));
+    if (g.rank() < g.size() / 2) {
+      EXPECT_EQ(code_of([&] { g.reconfigure(1); }), ErrorCode::timed_out);
+    }
+    world.barrier().synchronize();
+  });
+}
+
 }}  // namespace clutch::testing

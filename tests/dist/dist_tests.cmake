@@ -56,7 +56,8 @@ foreach(call all_reduce large kernel broadcast reduce_scatter barrier)
     endforeach()
   endforeach()
 endforeach()
-clutch_add_recovery_test(dist_recovery_nightly 4 LABELS nightly CASES ${recovery_cases} "kill recv before" "stop recv before")
+clutch_add_recovery_test(dist_recovery_nightly 4 LABELS nightly CASES ${recovery_cases} "kill recv before" "stop recv before" "kill all_reduce within twice"
+                        "kill large within apart twice")
 
 # The examples of ranks.
 file(GLOB examples_of_ranks RELATIVE ${CMAKE_SOURCE_DIR}/examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/1[0-3]_*)

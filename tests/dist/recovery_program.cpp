@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loses ranks on purpose: the last rank is killed, or stopped, before or in a call; the others must get an Error that names it, and go on without it. Started
 // by run_recovery, once for each case:
-//   recovery_program kill|stop CALL before|within [apart]
+//   recovery_program kill|stop CALL before|within [apart] [twice]
+// twice: the last rank but one is killed, too, while the others agree on who goes on.
 #include <clutch/clutch.hpp>
 #include <clutch/dist.hpp>
 
@@ -16,7 +17,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <regex>
 #include <string>
 #include <thread>
@@ -46,14 +46,15 @@ void require(bool is_right, const std::string& why) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  require(argc >= 4, "recovery_program kill|stop CALL before|within [apart]");
+  require(argc >= 4, "recovery_program kill|stop CALL before|within [apart] [twice]");
   const std::string how = argv[1], which = argv[2], when = argv[3];
-  const bool is_apart = argc > 4;
+  bool is_apart = false, is_twice = false;
+  for (int i = 4; i < argc; ++i) (std::string(argv[i]) == "twice" ? is_twice : is_apart) = true;
   const std::chrono::milliseconds timeout(how == "stop" ? 400 : 10000);
   const Group world = open({.timeout = timeout, .name = "job", .reconfigurable = true, .apart = is_apart});
   const int n = world.size(), me = world.rank(), victim = n - 1;
   g_rank = me;
-  require(n >= 3, "more than two ranks are needed");
+  require(n >= (is_twice ? 4 : 3), "more ranks are needed");
 
   // When the victim was lost, which all ranks can read.
   const Symmetric shared({16}, world, {.dtype = DType::f64});
@@ -125,15 +126,30 @@ int main(int argc, char** argv) try {
             fmt::format("the lost rank must be the killed one alone, got {}: {}", fmt::join(world.lost(), ", "), error));
   current_stream().reset();
 
-  std::vector<int> survivors(static_cast<std::size_t>(victim));
-  std::iota(survivors.begin(), survivors.end(), 0);
-  // Ranks find out one after the other, and wait here for each other.
-  world.set_timeout(std::chrono::seconds(10));
-  const Group rest = world.reconfigure(survivors, 1);
-  const Tensor x = full({1000}, me + 1);
-  rest.all_reduce_(x).synchronize();
+  // Ranks find out one after the other, and wait here for each other; for a stopped one as long as for them.
+  world.set_timeout(std::chrono::seconds(how == "kill" ? 10 : 1));
+  if (is_twice && me == victim - 1)
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::microseconds(::getpid() % 16 * 100));
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  Group rest = world.reconfigure(1);
+  Tensor x = full({1000}, me + 1);
+  try {
+    rest.all_reduce_(x).synchronize();
+    if (is_twice && rest.size() == victim)
+      for (;;) rest.barrier().synchronize();
+  } catch (const Error& e) {
+    require(is_twice && rest.size() == victim, std::string("the first call must do, got ") + e.what());
+    current_stream().reset();
+    rest = rest.reconfigure(2);
+    x = full({1000}, me + 1);
+    rest.all_reduce_(x).synchronize();
+  }
   const std::int64_t good = now_us();
-  const auto sum = static_cast<float>(victim * (victim + 1)) / 2;
+  const int others = is_twice ? victim - 1 : victim;
+  require(rest.size() == others && rest.rank() == me, "all others must go on");
+  const auto sum = static_cast<float>(others * (others + 1)) / 2;
   require(x.to_host<float>()[999] == sum, "the first sum must be right");
   const Symmetric again({1 << 16}, rest);
   fill_(again.local(), me + 1);
