@@ -48,11 +48,12 @@ using namespace detail;
 
 /// Blocks of a dimension that placements cut: ranks exchange a sum for each. Their number is a multiple of the usual numbers of ranks.
 constexpr std::int64_t kBlocks = 64;
-/// Dimensions that are cut, at most, where blocks are summed.
+/// Dimensions that are cut, at most, where blocks are summed; indices from which on they are: fewer sums are exchanged sooner than added up.
 constexpr std::size_t kBlockDims = 3;
+constexpr std::int64_t kManyIndices = 4096;
 
-/// Sums of a gradient: first one for each index of the dimensions that placements cut; where a dimension has a multiple of kBlocks indices, then one for each
-/// of so many blocks of them. Neither depends on the number of ranks.
+/// Sums of a gradient: first one for each index of the dimensions that placements cut; where a dimension has a multiple of kBlocks indices, and many, then one
+/// for each of so many blocks of them. Neither depends on the number of ranks.
 struct CutSums {
   Dims rest;               ///< dimensions of the gradient that nothing cuts
   Dims block;              ///< for each cut dimension the indices of a block
@@ -89,7 +90,7 @@ CutSums cut_sums(const Sharded& grad) {
       continue;
     }
     number[static_cast<std::size_t>(d)] = sums.block.rank();
-    const std::int64_t block = few && sizes[d] > 0 && sizes[d] % kBlocks == 0 ? sizes[d] / kBlocks : 1;
+    const std::int64_t block = few && sizes[d] >= kManyIndices && sizes[d] % kBlocks == 0 ? sizes[d] / kBlocks : 1;
     sums.block.push_back(block);
     sums.by_blocks = sums.by_blocks && sizes[d] % of == 0 && sizes[d] / of % block == 0;
     sums.layout.sizes.push_back(sizes[d]);

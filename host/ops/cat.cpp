@@ -116,6 +116,7 @@ void copy_pieces(Runtime& runtime, std::span<const Tensor> destinations, std::sp
                  const char* op) {
   check_implementation(options.implementation, op, kImplementations);
   std::vector<Piece> pieces;
+  pieces.reserve(sources.size());
   bool rows = true;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Tensor& to = destinations[i];

@@ -464,7 +464,7 @@ Tensor squares_in_order(const Tensor& full, const std::vector<int>& cut) {
       rest.push_back(d);
       continue;
     }
-    const bool has_blocks = full.size(d) > 0 && full.size(d) % 64 == 0;
+    const bool has_blocks = full.size(d) >= 4096 && full.size(d) % 64 == 0;
     shape.push_back(has_blocks ? 64 : full.size(d));
     if (has_blocks) within.push_back(shape.rank()), shape.push_back(full.size(d) / 64);
   }
@@ -487,11 +487,12 @@ TEST(ShardedOps, NormsHaveTheirBitsOnAnyNumberOfRanks) {
         expect_bits(grad_norm(std::span(&grads.back(), 1), 1).norm, sqrt(sum(sums.back())).reshape({1}), to_string(sizes).c_str());
       };
       // Rows that ranks have whole 64ths of, and that they do not; fewer rows than ranks; one number a row.
-      cut({192, 33}, {shard(0)}, {0}), cut({50, 65}, {shard(0)}, {0}), cut({1, 70}, {shard(0)}, {0}), cut({128}, {shard(0)}, {0});
-      cut({4, 320, 3}, {shard(1)}, {1}), cut({0, 5}, {shard(0)}, {0}), cut({2100}, {}, {});
-      if (g.size() % 2 == 0) cut({256, 7}, {shard(0, 2)}, {0});
+      cut({4096, 3}, {shard(0)}, {0}), cut({4160, 2}, {shard(0)}, {0}), cut({50, 65}, {shard(0)}, {0}), cut({1, 70}, {shard(0)}, {0}),
+          cut({4352}, {shard(0)}, {0});
+      cut({2, 4160, 3}, {shard(1)}, {1}), cut({0, 5}, {shard(0)}, {0}), cut({2100}, {}, {});
+      if (g.size() % 2 == 0) cut({4224, 2}, {shard(0, 2)}, {0});
       if (is_square) {
-        cut({128, 6, 192}, {shard(0), shard(2)}, {0, 2}), cut({130, 64}, {shard(0), shard(1)}, {0, 1}), cut({192, 2}, {shard(0, 2), shard(0)}, {0});
+        cut({8, 2, 4224}, {shard(0), shard(2)}, {0, 2}), cut({130, 64}, {shard(0), shard(1)}, {0, 1}), cut({4160, 2}, {shard(0, 2), shard(0)}, {0});
         cut({64, 64}, {replicate(), shard(1)}, {1}), cut({9, 5}, {shard(1), shard(0)}, {0, 1});
       }
       expect_bits(grad_norm(grads, 1).norm, sqrt(sum(cat(sums, 0))).reshape({1}));

@@ -84,11 +84,11 @@ CLUTCH_DIST_API Sharded layer_norm(const Sharded& x, const Sharded& weight = {},
 /// Placements: any but partial ones, and of one mesh. Elements that several ranks have count once.
 /// Dtypes: f32, f64, f16, bf16, the same for all; computed in f32, for f64 in f64.
 /// Order: of each gradient the elements at each index of the dimensions that placements cut are added up; where such a
-///   dimension has a multiple of 64 indices and at most three are cut, then the indices of each 64th of it; at last the
-///   sums of all gradients, each in reduce()'s order. So bits depend on sizes and on which dimensions placements cut,
-///   and neither on the number of ranks nor on the rank, the algorithm or the transport.
-/// Traffic: one all_reduce over the mesh, of 64 numbers for each cut dimension of a gradient, or of as many as it has
-///   indices where 64 does not divide these or ranks have parts of a 64th. For NormType::inf a number a gradient.
+///   dimension has 4096 indices or more, a multiple of 64, and at most three are cut, then the indices of each 64th of
+///   it; at last the sums of all gradients, each in reduce()'s order. So bits depend on sizes and on which dimensions
+///   placements cut, and neither on the number of ranks nor on the rank, the algorithm or the transport.
+/// Traffic: one all_reduce over the mesh, of a number for each index of the dimensions that are cut, or for each 64th
+///   where ranks have whole ones. For NormType::inf a number a gradient.
 /// Accuracy: that of reduce()'s sums, three times at most.
 /// Errors: invalid_argument for no gradients, a max_norm that is negative or NaN, and placements; invalid_dtype.
 /// Source: torch.nn.utils.clip_grad_norm_ of DTensors, PyTorch 2.12.
