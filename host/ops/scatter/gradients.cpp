@@ -269,7 +269,7 @@ namespace nn {
 namespace {
 
 /// Rows of the weight, in `out` where that can be written at once.
-Tensor rows_of(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& given) {
+Tensor embedded(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& given) {
   if (!weight.defined() || !index.defined()) throw Error(ErrorCode::invalid_argument, "embedding", "a tensor must be defined, got an undefined one");
   if (weight.rank() != 2) throw Error(ErrorCode::invalid_shape, "embedding", fmt::format("weight must be of rank 2, got shape {}", to_string(weight.sizes())));
   if (!is_floating(weight.dtype()) || !is_integral(index.dtype()))
@@ -294,11 +294,11 @@ Tensor rows_of(const Tensor& out, const Tensor& weight, const Tensor& index, con
 
 Tensor embedding(const Tensor& weight, const Tensor& index, const Stream& stream) {
   detail::OpName named("nn::embedding");
-  return rows_of({}, weight, index, stream);
+  return embedded({}, weight, index, stream);
 }
 void embedding_out(const Tensor& out, const Tensor& weight, const Tensor& index, const Stream& stream) {
   detail::OpName named("nn::embedding_out");
-  detail::store(out, rows_of(out, weight, index, stream), "embedding", stream);
+  detail::store(out, embedded(out, weight, index, stream), "embedding", stream);
 }
 
 namespace {
