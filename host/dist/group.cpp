@@ -40,9 +40,13 @@ std::shared_ptr<const Schedule> GroupImpl::meeting() {
 
 std::shared_ptr<GroupImpl> GroupImpl::part(std::span<const int> ranks, std::uint64_t number, const std::string& mark, std::string name) {
   const std::shared_ptr<GroupImpl> group = part_by(transport_->among(ranks, number), ranks, mark, std::move(name));
-  group->connect();
-  tell_profiles(*group);
+  join(*group);
   return group;
+}
+
+void GroupImpl::join(GroupImpl& part) {
+  part.connect();
+  tell_profiles(part);
 }
 
 std::shared_ptr<GroupImpl> GroupImpl::part_by(std::shared_ptr<Transport> transport, std::span<const int> ranks, const std::string& mark, std::string name) {
@@ -191,8 +195,7 @@ std::shared_ptr<GroupImpl> GroupImpl::rest(std::span<const int> ranks, std::uint
   (void)tell_all(epoch, t_epochs + static_cast<std::uint32_t>(epoch % (kTags - t_epochs)), ranks);
   if (static_cast<int>(ranks.size()) < size()) wait_less_for_finalize();
   const std::shared_ptr<GroupImpl> group = part_by(transport_->beside(ranks, epoch), ranks, fmt::format("epoch{}", epoch), name());
-  group->connect();
-  tell_profiles(*group);
+  join(*group);
   return group;
 }
 
@@ -288,8 +291,7 @@ std::shared_ptr<GroupImpl> GroupImpl::rest(std::uint64_t epoch) {
   wait_less_for_finalize();
   const std::shared_ptr<GroupImpl> group = part_by(transport_->beside(there, epoch * (rounds + 1)), there, fmt::format("epoch{}", epoch), name());
   try {
-    group->connect();
-    tell_profiles(*group);
+    join(*group);
   } catch (const Error& e) {
     // A rank was lost since. All others have the group, which some may find to be connected: its first call says so on all.
     if (e.code() != ErrorCode::peer_failed) throw;

@@ -149,6 +149,8 @@ class GroupImpl : public std::enable_shared_from_this<GroupImpl> {
   std::vector<int> all_ranks() const;
   /// As part(), not connected yet.
   std::shared_ptr<GroupImpl> part_by(std::shared_ptr<Transport> transport, std::span<const int> ranks, const std::string& mark, std::string name);
+  /// Connects a part.
+  static void join(GroupImpl& part);
   /// What is known of each rank, and then whether that is decided.
   using Presences = std::vector<std::uint8_t>;
   /// A round of what ranks know, told to those that are there; adds what they know. True, and decided, where all knew the same and nothing was added, or one

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -85,7 +86,7 @@ class Communicator {
 /// MPI counts in int.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
 
-/// Numbers of ranks in the communicator; empty: all of it.
+/// Numbers of a transport's ranks in the communicator.
 using Members = std::vector<int>;
 
 class MpiExchange final : public Exchange {
@@ -140,14 +141,13 @@ class MpiExchange final : public Exchange {
     return peers;
   }
   int source() const override {
-    if (members_->empty()) return source_;
     const auto at = std::find(members_->begin(), members_->end(), source_);
     return at == members_->end() ? kAnyPeer : static_cast<int>(at - members_->begin());
   }
   void keep(std::shared_ptr<void> memory) override { memory_.push_back(std::move(memory)); }
 
  private:
-  int number_of(int peer) const { return members_->empty() ? peer : (*members_)[static_cast<std::size_t>(peer)]; }
+  int number_of(int peer) const { return (*members_)[static_cast<std::size_t>(peer)]; }
   template <class Byte, class F>
   static void pieces(std::span<Byte> all, F&& f) {
     for (; all.size() > kPiece; all = all.subspan(kPiece)) f(all.first(kPiece));
@@ -183,13 +183,20 @@ std::int64_t tags_of(MPI_Comm comm) {
 class MpiTransport final : public Transport {
  public:
   /// `part`: which of the parts of tags that the communicator has.
-  explicit MpiTransport(std::shared_ptr<Communicator> comm, Members members = {}, std::int64_t part = 0)
-      : comm_(std::move(comm)), members_(std::make_shared<const Members>(std::move(members))), part_(part) {
-    const auto at = std::find(members_->begin(), members_->end(), comm_->rank());
-    rank_ = members_->empty() ? comm_->rank() : static_cast<int>(at - members_->begin());
+  MpiTransport(std::shared_ptr<Communicator> comm, Members members, std::int64_t part)
+      : comm_(std::move(comm)),
+        members_(std::make_shared<const Members>(std::move(members))),
+        part_(part),
+        rank_(static_cast<int>(std::find(members_->begin(), members_->end(), comm_->rank()) - members_->begin())) {}
+  /// Of all ranks of a communicator that nobody else has.
+  static std::shared_ptr<Transport> of_all(MPI_Comm comm) {
+    auto own = std::make_shared<Communicator>(comm);
+    Members all(static_cast<std::size_t>(own->size()));
+    std::iota(all.begin(), all.end(), 0);
+    return std::make_shared<MpiTransport>(std::move(own), std::move(all), 0);
   }
   int rank() const override { return rank_; }
-  int size() const override { return members_->empty() ? comm_->size() : static_cast<int>(members_->size()); }
+  int size() const override { return static_cast<int>(members_->size()); }
   std::unique_ptr<Exchange> open(Lane lane, std::uint32_t tag) override {
     const std::int64_t number = part_ * kTagsOfLanes + static_cast<std::int64_t>(lane) * kTags + tag % kTags;
     return std::make_unique<MpiExchange>(comm_, members_, static_cast<int>(number));
@@ -202,7 +209,7 @@ class MpiTransport final : public Transport {
     MPI_Comm comm = MPI_COMM_NULL;
     check(MPI_Comm_create_group(comm_->get(), some, static_cast<int>(group % 32768), &comm), "MPI_Comm_create_group");
     MPI_Group_free(&all), MPI_Group_free(&some);
-    return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));
+    return of_all(comm);
   }
   /// By other tags of the same communicator: a new one would wait for ranks that are lost meanwhile, for good.
   std::shared_ptr<Transport> beside(std::span<const int> ranks, std::uint64_t group) override {
@@ -215,16 +222,15 @@ class MpiTransport final : public Transport {
  private:
   /// The communicator's numbers of some ranks.
   Members of(std::span<const int> ranks) const {
-    Members members(ranks.begin(), ranks.end());
-    if (!members_->empty())
-      for (int& r : members) r = (*members_)[static_cast<std::size_t>(r)];
+    Members members;
+    for (const int r : ranks) members.push_back((*members_)[static_cast<std::size_t>(r)]);
     return members;
   }
 
   const std::shared_ptr<Communicator> comm_;
   const std::shared_ptr<const Members> members_;
   const std::int64_t part_;
-  int rank_ = 0;
+  const int rank_;
 };
 
 void finalize() {
@@ -281,7 +287,7 @@ std::shared_ptr<Transport> mpi_transport(void* communicator) {
     throw Error(ErrorCode::not_supported, "dist::open", fmt::format("MPI's tags must reach to {}", kTagsOfLanes - 1));
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator != nullptr ? *static_cast<MPI_Comm*>(communicator) : MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return std::make_shared<MpiTransport>(std::make_shared<Communicator>(comm));
+  return MpiTransport::of_all(comm);
 }
 
 void never_finalize_mpi() noexcept { g_no_finalize = true; }
