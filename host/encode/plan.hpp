@@ -21,6 +21,9 @@
 
 namespace clutch { inline namespace v0 { namespace detail {
 
+/// Lanes of the vectors that hold shapes of that many dimensions.
+inline std::uint8_t rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
+
 /// Plan of one launch of one of the library's kernels: plain data that select() returns and last_plan() prints.
 struct KernelPlan {
   std::string_view stem;
@@ -33,9 +36,10 @@ struct KernelPlan {
   /// Registers of four bytes that an item takes: most where the compiler takes a limit (trait register_limits), at least on devices that have more of them for
   /// fewer items (trait large_registers); 0: as the compiler likes.
   int registers = 0;
-  /// Numbers that items keep, where devices have more registers for fewer items (trait large_registers): many are given those; most besides run in the smallest
-  /// sub-groups that the device has (trait least_sub_group), since items of larger ones have fewer registers each.
-  enum class Keeps : std::uint8_t { few, many, most } keeps = Keeps::few;
+  /// Numbers that items keep, where devices have more registers for fewer items (trait large_registers): many are given those, some where the smallest
+  /// sub-groups (trait least_sub_group) have 16 items and more; most besides run in the smallest sub-groups, since items of larger ones have fewer registers
+  /// each.
+  enum class Keeps : std::uint8_t { few, some, many, most } keeps = Keeps::few;
   std::string note = {};  ///< remarks such as emulation, or casts through scratch
   /// Entry, defines and note; names of defines without their prefix CLUTCH_.
   std::string to_string() const {
@@ -63,11 +67,12 @@ inline BuiltPlan build_plan(Runtime& runtime, const KernelPlan& plan) {
   std::string options(plan.options);
   if (plan.registers > 0 && runtime.traits().register_limits) options += fmt::format("{}-cl-nv-maxrregcount={}", options.empty() ? "" : " ", plan.registers);
   // Without that option items have at most 128 registers, which do not all hold numbers.
-  if ((plan.registers >= 128 || plan.keeps != KernelPlan::Keeps::few) && runtime.traits().large_registers)
+  const int least = runtime.traits().least_sub_group;
+  const bool keeps_many = plan.keeps >= KernelPlan::Keeps::many || (plan.keeps == KernelPlan::Keeps::some && least >= 16);
+  if ((plan.registers >= 128 || keeps_many) && runtime.traits().large_registers)
     options += fmt::format("{}-cl-intel-256-GRF-per-thread", options.empty() ? "" : " ");
   Defines defines = plan.defines;
   // Where the smallest have 16 items, compilers take 32 for all but a few kernels, and keep arrays in memory then.
-  const int least = runtime.traits().least_sub_group;
   if (least >= 16 || (plan.keeps == KernelPlan::Keeps::most && least > 0)) defines.set("CLUTCH_SUB_GROUP", least);
   Kernel& kernel = runtime.programs().find(plan.stem, plan.entry, defines, plan.expression, options);
   built.kernel = KernelHandle(&kernel, built.text);

@@ -2,6 +2,7 @@
 #include "graph/fuse.hpp"
 
 #include "encode/meaning.hpp"
+#include "encode/plan.hpp"
 #include "expr/shared_params.hpp"
 #include "graph/capture.hpp"
 #include "graph/tiny.hpp"
@@ -514,7 +515,7 @@ class Fuser {
     if (tensors > most) return fmt::format("its launch would have more than {} tensors", most);
     // A tensor is two arguments and, where one is not dense, a vector of strides, and a shape is a few.
     const bool strided = rows != nullptr || group.product >= 0 || has_places || !all_dense(inputs, group.space) || !all_dense(results, group.space);
-    const std::size_t rank = group.space.sizes.size(), lanes = rank <= 4 ? 4 : rank <= 8 ? 8 : 16;
+    const std::size_t lanes = rank_lanes(static_cast<std::int64_t>(group.space.sizes.size()));
     const std::size_t scalars = 2 * (tensors + captured) + extents + params.size() + 6, vectors = strided ? tensors + 1 : 0;
     if (scalars + vectors > Launch::kMaxArguments || 8 * scalars + 4 * lanes * vectors > Launch::kMaxBytes)
       return fmt::format("its launch would have more than {} arguments or {} bytes of them", Launch::kMaxArguments, Launch::kMaxBytes);

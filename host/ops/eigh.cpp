@@ -295,7 +295,7 @@ KernelPlan select(const DeviceTraits& traits, const EighProblem& p, std::string_
     if (p.part != EighPart::sweeps) plan.keeps = KernelPlan::Keeps::most;
   }
   if (plan.entry == "eigh_jacobi_items") plan.tuning.tile = EIGH_ITEMS;
-  if (plan.entry == "eigh_device_wide" && traits.least_sub_group >= 16) plan.keeps = KernelPlan::Keeps::many;
+  if (plan.entry == "eigh_device_wide") plan.keeps = KernelPlan::Keeps::some;
   if (is_group && plan.tuning.local > 1) plan.defines.set("CLUTCH_GROUPED", 1);
   if (p.relative && plan.entry != "eigh_closed") plan.defines.set("CLUTCH_RELATIVE", 1);
   if (in_scratch) plan.defines.set("CLUTCH_IN_SCRATCH", 1);

@@ -103,8 +103,7 @@ KernelPlan select(const DeviceTraits& traits, const SortProblem& p, std::string_
   const std::string_view chosen = choose<SortProblem>(kImplementations, traits, p, forced, kOp).name;
   const std::string_view entry = chosen == kBundles ? kBundles : (chosen == kTiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)];
   KernelPlan plan{.stem = "sort", .entry = entry, .tuning = row_tuning(traits)};
-  // Items of larger sub-groups have fewer registers.
-  if (entry == "sort_tiles" && traits.least_sub_group >= 16) plan.keeps = KernelPlan::Keeps::many;
+  if (entry == "sort_tiles") plan.keeps = KernelPlan::Keeps::some;
   if (chosen == kTiles) plan.tuning.set_items(SORT_ITEMS);
   if (chosen == kBundles) plan.defines.set("WIDTH", plan.tuning.width);
   const bool is_signed = is_integral(p.dtype) && kDTypes[static_cast<std::size_t>(p.dtype)].is_signed;

@@ -47,9 +47,6 @@ struct SeenTypes {
   }
 };
 
-/// Lanes of the vectors that hold shapes of that many dimensions.
-inline std::uint8_t rank_lanes(std::int64_t rank) { return rank <= 4 ? 4 : rank <= 8 ? 8 : 16; }
-
 /// Lanes of a vector, the same for 32- and 64-bit values: halved if `has_wide`, one if rounding is emulated.
 int lanes_of(const ElementwiseTuning& tuning, const DeviceTraits& traits, bool has_wide);
 /// Sets the plan's vector length, with the defines that depend on it.

@@ -80,8 +80,8 @@ inline constexpr double kDefaultScale = std::numeric_limits<double>::quiet_NaN()
 /// Bad contents: numbers outside of what is said here are clamped; rows of q that belong to no sequence have undefined
 ///   results.
 struct Varlen {
-  /// (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has n
-  /// batches
+  /// (n + 1): sequence b's queries are rows cu_seq_q[b] to before cu_seq_q[b + 1] of q's only batch; undefined: q has
+  /// n batches
   Tensor cu_seq_q = {};
   Tensor cu_seq_kv = {};   ///< the same of k and v
   Tensor seqused_kv = {};  ///< (n): so many keys of each sequence count; undefined: all

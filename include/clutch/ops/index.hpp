@@ -18,8 +18,7 @@ namespace clutch { inline namespace v0 {
 /// Scratch: a number for each element of the broadcast indices; a copy of x where the dimensions before or behind those
 ///   that are counted along cannot be joined.
 /// Errors: invalid_shape if the tensors do not broadcast, are more than x has dimensions, or a mask has other sizes
-/// than
-///   its dimensions; invalid_dtype; invalid_argument without any; device_mismatch; capturing for masks.
+///   than its dimensions; invalid_dtype; invalid_argument without any; device_mismatch; capturing for masks.
 /// Stream: never waits, but for the counts of masks.
 /// Source: torch.Tensor.__getitem__ with tensors.
 CLUTCH_API Tensor index(const Tensor& x, std::span<const Tensor> indices, const Stream& stream = {});

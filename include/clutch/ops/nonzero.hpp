@@ -18,8 +18,7 @@ struct NonzeroOptions {
 /// Determinism: the result is unique. No atomics.
 /// Scratch: a count for each 256 elements at most; a copy of x where it is not contiguous.
 /// Errors: invalid_dtype; invalid_argument and not_supported for an implementation; capturing, as the size of the
-/// result
-///   is a count that the call waits for: nonzero_static() can be captured.
+///   result is a count that the call waits for: nonzero_static() can be captured.
 /// Stream: waits for the count.
 /// Source: torch.nonzero.
 CLUTCH_API Tensor nonzero(const Tensor& x, const NonzeroOptions& options = {}, const Stream& stream = {});
