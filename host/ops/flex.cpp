@@ -196,17 +196,15 @@ struct FlexTiles {
     const int all = threads_m * threads_n;
     return static_cast<std::uint64_t>(all);
   }
-  /// Numbers of a work-item of gradients: scores, their gradients, and results of `sums` kinds.
-  int gradient_numbers(int most, int sums) const { return block_m * (2 * block_n + sums * most * shares) / (threads_m * threads_n); }
 };
 /// Tiles by class of sizes (kFlexClasses) for forward, gradients of queries, of keys and values, and few queries; then the same for devices with less local
 /// memory or fewer items in a group, and for f64, which has one class less. Chosen by registers, local memory and the model of scripts/gpu-cost, not by time:
 /// these tiles have not run on a GPU. For f32, with at most E elements in a row and local memory L:
 ///   forward    E 64 and 128: 256 items with 8 x 8 scores and 8 x 8 results each, L = 26,624 B; E 256: 128 with 4 x 4 and 4 x 16
-///   backward   256 items; dq with 8 x 4 scores and 8 x 4 (E 64) or 8 x 8 results; dk and dv, which are accumulated at the same time, with 8 x 4 and 8 x 4 (E
-///   64)
-///              or with 4 x 4 and 4 x 8; E 256: 128 with 4 x 4 and 4 x 16
+///   backward   256 items; dq with 8 x 4 scores and 8 x 4 (E 64) or 8 x 8 results; dk and dv, which are accumulated at the same time, with 8 x 4 and 8 x 4
+///              (E 64) or with 4 x 4 and 4 x 8; E 256: 128 with 4 x 4 and 4 x 16
 ///   few        BLOCK_M 16: filled by one query of 16 heads, or by up to 8 queries less
+/// For f64 all have 4 x 4 scores and 4 x 4 results an item; chunks are shorter for dk and dv, as registers hold what is loaded ahead.
 /// To tune a GPU: run `scripts/bench --filter '^flex/' --device N` for each row and set the row by hand.
 using TilesBySize = std::array<std::array<FlexTiles, 4>, 3>;
 constexpr TilesBySize kTiles{{{{{128, 128, 16, 16, 8, 2}, {128, 64, 16, 16, 8}, {128, 64, 16, 16, 8}, {16, 64, 4, 16, 16}}},
@@ -215,17 +213,14 @@ constexpr TilesBySize kTiles{{{{{128, 128, 16, 16, 8, 2}, {128, 64, 16, 16, 8}, 
 constexpr TilesBySize kSmallTiles{{{{{32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
                                    {{{16, 32, 4, 8, 8}, {32, 32, 8, 8, 8}, {32, 32, 8, 8, 8}, {16, 32, 4, 8, 8}}},
                                    {{{16, 64, 4, 16, 4}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 4}}}}};
-constexpr TilesBySize kWideTiles{{{{{32, 32, 8, 8, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 32, 4, 8, 8}}},
-                                  {{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}}},
+constexpr TilesBySize kWideTiles{{{{{16, 64, 4, 16, 8}, {16, 64, 4, 16, 8}, {16, 64, 4, 16, 4}, {16, 64, 4, 16, 8}}},
+                                  {{{16, 128, 4, 32, 8}, {16, 128, 4, 32, 8}, {16, 128, 4, 32, 4}, {16, 128, 4, 32, 8}}},
                                   {}}};
 constexpr TilesBySize kSmallWideTiles{{{{{16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}}},
                                        {{{16, 32, 4, 8, 4}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 8}, {16, 32, 4, 8, 4}}},
                                        {}}};
-/// Of gradients on devices that need large_registers for tiles at all, whose compilers take more beside the numbers of a work-item.
+/// Gradients on devices whose smallest sub-groups have 16 items, whose compiler finds registers for fewer numbers than the largest tiles have: 128.
 constexpr FlexTiles kFewerNumbers{64, 64, 16, 16, 8};
-constexpr int kMostNumbers = 96;
-/// Forward, gradients of queries, and few queries on devices whose smallest sub-groups have 16 items, whose compiler finds registers for fewer numbers.
-constexpr FlexTiles kHalfOfScores{128, 64, 16, 16, 8}, kFewBySteps{16, 64, 4, 16, 8};
 /// Rows, columns and results of an item are quads: kernels have no other loops.
 constexpr bool is_of_quads(const FlexTiles& t, int most) {
   return t.block_m % (4 * t.threads_m) == 0 && t.block_n % (4 * t.threads_n) == 0 && most % (4 * t.threads_n) == 0;
@@ -237,7 +232,7 @@ constexpr bool are_of_quads(const TilesBySize& all, std::size_t classes) {
   return true;
 }
 static_assert(are_of_quads(kTiles, 3) && are_of_quads(kSmallTiles, 3) && are_of_quads(kWideTiles, 2) && are_of_quads(kSmallWideTiles, 2));
-static_assert(is_of_quads(kFewerNumbers, 64) && is_of_quads(kHalfOfScores, 64) && is_of_quads(kFewBySteps, 64));
+static_assert(is_of_quads(kFewerNumbers, 64));
 
 /// Sets `tiles` for the device, or returns the reason why it has none.
 std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool split, FlexTiles* tiles = nullptr) {
@@ -250,9 +245,7 @@ std::string tiles_of(const DeviceTraits& traits, const FlexProblem& p, bool spli
   for (const TilesBySize* all : {wide ? &kWideTiles : &kTiles, wide ? &kSmallWideTiles : &kSmallTiles}) {
     const int most = kFlexClasses[p.size_class].most;
     FlexTiles t = (*all)[p.size_class][which];
-    const bool gradients = which == 1 || which == 2;
-    if (all == &kTiles && gradients && most < 256 && traits.large_registers && t.gradient_numbers(most, keys ? 2 : 1) > kMostNumbers) t = kFewerNumbers;
-    if (all == &kTiles && traits.least_sub_group >= 16 && most < 256) t = which == 0 ? kHalfOfScores : which == 1 ? kFewerNumbers : split ? kFewBySteps : t;
+    if (all == &kTiles && traits.least_sub_group >= 16 && (which == 1 || which == 2) && most < 256) t = kFewerNumbers;
     why = refuses_local_bytes(traits, t.numbers(most) * (wide ? 8 : 4));
     if (why.empty()) why = refuses_group_items(traits, t.items());
     if (!why.empty()) continue;
@@ -333,6 +326,7 @@ KernelPlan select(const DeviceTraits& traits, const FlexProblem& p, std::string_
       .set("CLUTCH_HAS_SCORE", p.score != 0)
       .set("CLUTCH_HAS_MASK", p.mask != 0)
       .set("CLUTCH_RAGGED", p.ragged)
+      .set("CLUTCH_WIDE_TASKS", p.wide_tasks)
       .set("CLUTCH_SKIP_MASKED", p.skip_masked)
       .set("CLUTCH_DROPOUT", p.dropout)
       .set("CLUTCH_KEYS_ALONG", keys_along(plan.entry))

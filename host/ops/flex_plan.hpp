@@ -32,7 +32,8 @@ struct FlexProblem {
   bool stand_in = false;                        ///< plain code stands in for them
   std::uint8_t key_parts = 0, value_parts = 0;  ///< parts of FLEX_MATRIX_ELEMENTS elements of a key and of a value
   std::uint8_t halvings = 0;                    ///< times that the largest tile of queries is halved
-  std::uint8_t unused[7] = {};
+  bool wide_tasks = false;                      ///< there may be 2^32 tasks, or rows of a block or of a page
+  std::uint8_t unused[6] = {};
 };
 
 /// Class of rows of up to `most` elements: vectors of queries of a tile, and keys of a block. With vectors of 16 floats, a work-item of flex_lanes holds

@@ -3,6 +3,7 @@
 #include "encode/cost.hpp"
 #include "ops/flex/call.hpp"
 #include "ops/flex/matrix.hpp"
+#include "runtime/settings.hpp"
 #include "runtime/storage.hpp"
 
 #include <algorithm>
@@ -24,6 +25,15 @@ std::uint8_t size_class(const Checked& c) {
   std::uint8_t i = 0;
   while (i < kFlexClasses.size() && kFlexClasses[i].most < std::max(c.e, c.ev)) ++i;
   return i;
+}
+
+/// True if numbers of tasks, of which a line has 16 at most, or rows of a block or of a page may need more than 32 bits.
+bool needs_wide_tasks(const Checked& c, const attention::FlexOptions& o) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  const double lines = static_cast<double>(c.batch) * static_cast<double>(c.heads) * static_cast<double>(std::max(c.q_len, c.kv_len));
+  const attention::BlockMask::State* blocks = o.block_mask.state().get();
+  const std::int64_t rows = std::max(blocks ? std::max(blocks->block.q, blocks->block.kv) : std::int64_t{0}, o.varlen.page_size);
+  return the_settings().index64.on() || lines >= static_cast<double>(kMost) || rows >= kMost;
 }
 
 /// Most keys of a part. The division depends on neither the device nor the batch, so that a sequence has the same bits in any batch. 256 would give GPUs more
@@ -49,7 +59,8 @@ FlexProblem Mods::problem(const Checked& c, const attention::FlexOptions& o, DTy
                 .size_class = size_class(c),
                 .ragged = c.ragged,
                 .skip_masked = o.skip_masked,
-                .dropout = dropout.p > 0};
+                .dropout = dropout.p > 0,
+                .wide_tasks = needs_wide_tasks(c, o)};
   for (const ExprFunction* f : {&score, &mask, &back})
     if (!f->empty()) p.types.note(*f);
   return p;
