@@ -472,8 +472,9 @@ def by_tensors(c):
             grown = torch.zeros([padded.shape[at + i] for i in range(p.dim())], dtype=torch.bool)
             grown[tuple(slice(0, n) for n in p.shape)] = p
             inside[k] = grown
-    inside = tuple(inside)
-    want = padded[inside]
+    # Tensor.__getitem__ would take an index of rank 0 as a number, whose dimension is gone before others are indexed.
+    inside = [p if isinstance(p, torch.Tensor) else None for p in inside]
+    want = torch.ops.aten.index(padded, inside)
     what = f"{name} {shape} by {[list(t.shape) for t in tensors]} {whole}: "
     c.same(c.call("index", x=x, indices=tensors, whole=whole)[0], want, INDEX + ", index", what)
     accumulate = c.chance(0.5) and name not in ("bool", "c64")
@@ -482,7 +483,7 @@ def by_tensors(c):
     grown = torch.zeros(padded.shape, dtype=x.dtype)
     grown[tuple(slice(0, n) for n in shape)] = self
     wide = torch.float64 if name in FLOATS else x.dtype
-    numbers = torch.arange(padded.numel()).reshape(padded.shape)[inside].reshape(-1)
+    numbers = torch.ops.aten.index(torch.arange(padded.numel()).reshape(padded.shape), inside).reshape(-1)
     flat, all_values = grown.reshape(-1).to(wide), values.expand(want.shape).reshape(-1).to(wide)
     if accumulate:
         flat = flat.index_put((numbers,), all_values, accumulate=True)
