@@ -151,7 +151,7 @@ def moments(c):
         exact = torch.linalg.vector_norm(at, p if n else 2, dim=axes, keepdim=keep)
         if name == "f64" and n and p not in (0.0, math.inf, -math.inf):
             # PyTorch adds up one after another, with more than our bound.
-            powers = np.sum(np.abs(at.numpy().astype(np.longdouble)) ** p, axis=tuple(axes), keepdims=keep)
+            powers = np.sum(np.abs(longdouble(at)) ** p, axis=tuple(axes), keepdims=keep)
             exact = torch.from_numpy(np.asarray(powers ** (1 / np.longdouble(p))).astype(np.float64))
         factor = 0 if math.isinf(p) or p == 0 else max(1.0, 1 / p) * (growth(n) + 6)
         return c.near(got, exact, factor * eps * exact.abs(), REDUCE + ", norm", f"norm {p} of {name}: ")

@@ -20,7 +20,7 @@ namespace clutch { inline namespace v0 {
 /// Errors: invalid_shape if the tensors do not broadcast, are more than x has dimensions, or a mask has other sizes
 ///   than its dimensions; invalid_dtype; invalid_argument without any; device_mismatch; capturing for masks.
 /// Stream: never waits, but for the counts of masks.
-/// Source: torch.Tensor.__getitem__ with tensors.
+/// Source: aten::index; torch.Tensor.__getitem__ with tensors, which takes one of rank 0 as a number, not as an index.
 CLUTCH_API Tensor index(const Tensor& x, std::span<const Tensor> indices, const Stream& stream = {});
 CLUTCH_API void index_out(const Tensor& out, const Tensor& x, std::span<const Tensor> indices,
                           const Stream& stream = {});
