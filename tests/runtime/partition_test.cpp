@@ -70,7 +70,8 @@ TEST(Partitions, UnitsComeBackWhenTheWorkOfTheirStreamsIsDone) {
     // The first one's locks: completing an event for which work waits hangs, too. The second waits for a queue's work when it is released.
     if (known_bug(device, "shared_queue_hangs") || is_stub(device)) continue;
     const int all = device.traits().compute_units;
-    const Tensor x = empty({16}, {.device = device});
+    const Tensor x = full({16}, 0, {.device = device});
+    synchronize(device);  // since another stream uses x
     Stream stream = Partition::create(device, {.units = 1}).make_stream();
     fill_(x, 1, {}, stream);
     stream.synchronize();
@@ -374,7 +375,8 @@ TEST(Partitions, TheWorkqueueLimitCountsStreamsThatAreGone) {
   CLUTCH_EACH_DEVICE(device) {
     if (known_bug(device, "shared_queue_hangs") || is_stub(device)) continue;  // as above
     const Partition p = Partition::create(device, {.workqueue_limit = 1});
-    const Tensor x = empty({16}, {.device = device}), y = empty({16}, {.device = device});
+    const Tensor x = full({16}, 0, {.device = device}), y = full({16}, 0, {.device = device});
+    synchronize(device);  // since other streams use them
     Stream gone = p.make_stream(), next = p.make_stream();
     for (const Stream& s : {gone, next}) {
       fill_(s == gone ? x : y, 1, {}, s);
