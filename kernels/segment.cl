@@ -2,7 +2,8 @@
 // segment: rows of features reduced over segments: out[i, :] = reduce of values[k] * data[columns[k], :] over k from offsets[i] to
 // offsets[i + 1]. Without CLUTCH_COLUMNS entry k is row k of the data, without CLUTCH_VALUES its factor is 1. A segment's entries go one after another,
 // in order, into one accumulator for each feature; sums with CLUTCH_VALUES are fma. Columns that are no row of the data give `missing`.
-// With CLUTCH_FIRST feature f counts only if firsts[columns[k], f] == places[k].
+// With CLUTCH_FIRST feature f counts only if firsts[columns[k], f] == places[k]. With CLUTCH_EPILOGUE a function of a result and of further tensors is stored
+// in its place (common/epilogue.clh).
 // For gradients: the segment of each entry (segment_ids), dot products of entries' rows (segment_dots), and the first entry of a segment that has the result
 // (segment_first).
 // Ownership: an item owns `chunk` segments at a time, in panels of PANEL features, whose accumulators are in registers; in segment_first `chunk` panels of
@@ -17,6 +18,7 @@
 //   CLUTCH_LOOP_LIMIT   iterations that the device gives an item's loops; segments that take more give `missing`; 0: any
 //   CLUTCH_BY_ENTRY     1: an item of segment_ids and segment_dots owns an entry at a time, since no item may walk a segment's or neighbours store neighbours
 //   CLUTCH_FIRST        1: firsts and places, as above; T is A then
+//   CLUTCH_EPILOGUE     1: expression.clh, as common/epilogue.clh needs it, for segment_rows, segment_groups and segment_strided
 //   CLUTCH_ROUND        what results were rounded to, for segment_first: SEGMENT_ROUND_NOT ...
 //   CLUTCH_OP           common/reductions.h; CLUTCH_MEAN 1: divide by the count
 #include "common/combine.clh"
@@ -28,8 +30,8 @@
 #error "T_NAME, OFFSET, COLUMN, CLUTCH_COLUMNS, CLUTCH_VALUES, CLUTCH_OP, CLUTCH_MEAN and IDX are not defined"
 #endif
 #if !defined(CLUTCH_OFFSETS) || !defined(CLUTCH_SELF) || !defined(CLUTCH_LOOP_LIMIT) || !defined(CLUTCH_FIRST) || !defined(CLUTCH_ROUND) || \
-    !defined(CLUTCH_BY_ENTRY)
-#error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST, CLUTCH_ROUND and CLUTCH_BY_ENTRY are not defined"
+    !defined(CLUTCH_BY_ENTRY) || !defined(CLUTCH_EPILOGUE)
+#error "CLUTCH_OFFSETS, CLUTCH_SELF, CLUTCH_LOOP_LIMIT, CLUTCH_FIRST, CLUTCH_ROUND, CLUTCH_BY_ENTRY and CLUTCH_EPILOGUE are not defined"
 #endif
 #define BEGINS_WITH_SELF (CLUTCH_SELF == SEGMENT_SELF_BEGIN || CLUTCH_SELF == SEGMENT_SELF_INITIAL)
 // 1 if an item's tasks, of `iterations` iterations each, take more iterations than CLUTCH_LOOP_LIMIT; the end of a loop counts as one.
@@ -51,6 +53,37 @@
 #define ABREAST SEGMENT_ABREAST
 #define AHEAD 8  // measured with clutch-bench --filter spmm on a wide-vector device
 #define PANEL (ABREAST * WIDTH)
+
+// What stores `count` results from feature f of segment i on, which are at `place` of `out`.
+#if CLUTCH_EPILOGUE
+#define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
+#include "expression.clh"
+#define LANES WIDTH
+#define EPILOGUE_VALUE V
+#define EPILOGUE_PARAMS
+#define EPILOGUE_SCALE(acc) (acc)
+#define EPILOGUE_ADD_BEFORE(before)
+#define EPILOGUE_HAS_FRONTS 1
+#include "common/epilogue.clh"
+#define RESULT_KERNEL_PARAMS CLUTCH_BUFFER_KERNEL_PARAMS
+#define EPILOGUE_KERNEL_PARAMS , uint flat CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS
+#define RESULT_SHIFT                              \
+  IDX stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES]; \
+  CLUTCH_STRIDES(stride)                          \
+  CLUTCH_SHIFT_BUFFERS
+#define RESULT_PARAMS uint flat, const IDX(*stride)[CLUTCH_RANK_LANES] CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS
+#define RESULT_NAMES flat, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES
+#define STORE_RESULTS(place, i, f, count, x) epilogue(x, 0, i, f, count, flat, stride CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES)
+#define STORE_RESULT(place, i, f, x) STORE_RESULTS(place, i, f, 1, (V)(x))
+#else
+#define RESULT_KERNEL_PARAMS __global uchar *out, ulong out_offset
+#define EPILOGUE_KERNEL_PARAMS
+#define RESULT_SHIFT out += out_offset;
+#define RESULT_PARAMS __global uchar* out
+#define RESULT_NAMES out
+#define STORE_RESULTS(place, i, f, count, x) store_some(out, place, count, x)
+#define STORE_RESULT(place, i, f, x) CLUTCH_CONCAT(store_, T_NAME)(out, place, x)
+#endif
 
 static inline V step(V acc, V x, A value) {
 #if CLUTCH_VALUES && CLUTCH_OP == CLUTCH_REDUCE_SUM
@@ -104,9 +137,9 @@ static inline A place_of(__global const uchar* places, long k) {
 #endif
 }
 // Up to PANEL features of a segment, `width` of them, from feature `first` on.
-static inline void segment_panel(__global uchar* out, __global const uchar* data, __global const uchar* columns, __global const uchar* values,
-                                 __global const uchar* self, __global const uchar* firsts, __global const uchar* places, long begin, long end, long entries,
-                                 long data_rows, IDX out_place, IDX self_place, IDX data_stride, IDX first, int width, A missing) {
+static inline void segment_panel(RESULT_PARAMS, __global const uchar* data, __global const uchar* columns, __global const uchar* values,
+                                 __global const uchar* self, __global const uchar* firsts, __global const uchar* places, ulong i, long begin, long end,
+                                 long entries, long data_rows, IDX out_place, IDX self_place, IDX data_stride, IDX first, int width, A missing) {
   V acc[ABREAST];
 #if BEGINS_WITH_SELF
   for (int v = 0; v * WIDTH < width; ++v) acc[v] = load_some(self, self_place + v * WIDTH, min(width - v * WIDTH, WIDTH));
@@ -136,17 +169,20 @@ static inline void segment_panel(__global uchar* out, __global const uchar* data
       }
     }
   }
-  for (int v = 0; v * WIDTH < width; ++v) store_some(out, out_place + v * WIDTH, min(width - v * WIDTH, WIDTH), RESULT_OF(acc[v], end - begin));
+  for (int v = 0; v * WIDTH < width; ++v)
+    STORE_RESULTS(out_place + v * WIDTH, i, first + v * WIDTH, min(width - v * WIDTH, WIDTH), RESULT_OF(acc[v], end - begin));
 }
 
-#define SEGMENT_PARAMS                                                                                                                                        \
-  CLUTCH_PREDICATE __global uchar *out, ulong out_offset, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset, \
-      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset, __global const uchar *self, ulong self_offset,  \
-      __global const uchar *firsts, ulong firsts_offset, __global const uchar *places, ulong places_offset, CLUTCH_ARGS(SegmentArgs, args)
-#define SEGMENT_SHIFT                                                                                                                         \
-  SEGMENT_COUNTS                                                                                                                              \
-  out += out_offset, data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, \
-      firsts += firsts_offset, places += places_offset;
+#define SEGMENT_PARAMS                                                                                                                                       \
+  CLUTCH_PREDICATE RESULT_KERNEL_PARAMS, __global const uchar *data, ulong data_offset, __global const uchar *offsets, ulong offsets_offset,                 \
+      __global const uchar *columns, ulong columns_offset, __global const uchar *values, ulong values_offset, __global const uchar *self, ulong self_offset, \
+      __global const uchar *firsts, ulong firsts_offset, __global const uchar *places, ulong places_offset,                                                  \
+      CLUTCH_ARGS(SegmentArgs, args) EPILOGUE_KERNEL_PARAMS
+#define SEGMENT_SHIFT                                                                                                                               \
+  SEGMENT_COUNTS                                                                                                                                    \
+  RESULT_SHIFT                                                                                                                                      \
+  data += data_offset, offsets += offsets_offset, columns += columns_offset, values += values_offset, self += self_offset, firsts += firsts_offset, \
+      places += places_offset;
 // The counts that all kernels read, by their names.
 #define SEGMENT_COUNTS                \
   CLUTCH_TAKE_ARGS(SegmentArgs, args) \
@@ -171,13 +207,12 @@ __kernel void segment_rows(SEGMENT_PARAMS) {
         int width = (int)min((IDX)features - first, (IDX)PANEL);
         IDX place = (IDX)i * (IDX)args.out_stride + first, self_place = (IDX)i * (IDX)args.self_stride + first;
         if (TOO_LONG(chunk * (ROW_LOOPS(features) + (end - begin) * ENTRY_LOOPS(features)), n, items * chunk)) {
-          for (int l = 0; l < width; ++l) CLUTCH_CONCAT(store_, T_NAME)(out, place + l, (A)args.missing);
+          for (int l = 0; l < width; ++l) STORE_RESULT(place + l, i, first + l, (A)args.missing);
         } else if ((begin < end) | (CLUTCH_SELF == SEGMENT_SELF_BEGIN)) {
-          segment_panel(out, data, columns, values, self, firsts, places, begin, end, (long)entries, (long)data_rows, place, self_place, (IDX)args.data_stride,
-                        first, width, (A)args.missing);
+          segment_panel(RESULT_NAMES, data, columns, values, self, firsts, places, i, begin, end, (long)entries, (long)data_rows, place, self_place,
+                        (IDX)args.data_stride, first, width, (A)args.missing);
         } else {
-          for (int l = 0; l < width; ++l)
-            CLUTCH_CONCAT(store_, T_NAME)(out, place + l, CLUTCH_SELF != SEGMENT_SELF_NONE ? LOAD(self, self_place + l) : (A)args.empty);
+          for (int l = 0; l < width; ++l) STORE_RESULT(place + l, i, first + l, CLUTCH_SELF != SEGMENT_SELF_NONE ? LOAD(self, self_place + l) : (A)args.empty);
         }
       }
     }
@@ -193,8 +228,6 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
   for (ulong task = item; task < n * features; task += items) {
     ulong i = task / features, f = task - i * features;
     long begin = offset_of(offsets, i, (long)entries), end = offset_of(offsets, i + 1, (long)entries);
-    IDX to[WIDTH];
-    for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)args.out_stride + (IDX)f * (IDX)args.out_inner;
     A own = CLUTCH_SELF != SEGMENT_SELF_NONE ? LOAD(self, (IDX)i * (IDX)args.self_stride + (IDX)f * (IDX)args.self_inner) : (A)args.empty;
     V acc = BEGINS_WITH_SELF ? (V)own : (V)(A)CLUTCH_IDENTITY;
     const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end;
@@ -209,7 +242,13 @@ __kernel void segment_strided(SEGMENT_PARAMS) {
     }
     V result = begin < end ? RESULT_OF(acc, end - begin) : (V)own;
     if (TOO_LONG(end - begin + 2, n * features, items)) result = (V)(A)args.missing;
+#if CLUTCH_EPILOGUE
+    STORE_RESULTS(0, i, f, 1, result);
+#else
+    IDX to[WIDTH];
+    for (int l = 0; l < WIDTH; ++l) to[l] = (IDX)i * (IDX)args.out_stride + (IDX)f * (IDX)args.out_inner;
     SCATTER(out, to, 1, result);
+#endif
   }
 }
 #endif

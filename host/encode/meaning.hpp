@@ -23,10 +23,11 @@ struct RowsMeaning {
   bool reduces_alone = false;
 };
 
-/// A product of matrices, of which each element is the first input of a function, as the op knows it.
+/// A product of matrices, or a reduction of segments, of which each element is the first input of a function, as the op knows it.
 struct ProductMeaning {
   DType dtype = DType::f32;  ///< of the elements
   int most_inputs = 0;       ///< of the function, besides the product
+  bool builds_soon = false;  ///< a program with another function takes no seconds to build
   virtual ~ProductMeaning() = default;
 };
 

@@ -309,7 +309,8 @@ class Fuser {
         group_of_[static_cast<std::size_t>(i)] = i;
         groups_[i].nodes = {i};
         auto& p = pieces_[static_cast<std::size_t>(i)] = as_piece(work(i), i, why_[static_cast<std::size_t>(i)]);
-        if (p && p->is_product() && !options_.products) p.reset(), why_[static_cast<std::size_t>(i)] = "auto leaves products as they are";
+        if (p && p->is_product() && !options_.products && !p->meaning->product->builds_soon)
+          p.reset(), why_[static_cast<std::size_t>(i)] = "auto leaves products as they are";
         if (auto refused = refused_.find(i); refused != refused_.end()) p.reset(), why_[static_cast<std::size_t>(i)] = refused->second;
         if (!p) continue;
         groups_[i].space = p->space;

@@ -5,7 +5,9 @@
 
 #include "encode/args.hpp"
 #include "encode/cost.hpp"
+#include "encode/meaning.hpp"
 #include "encode/plugin_ops.hpp"
+#include "expr/node.hpp"
 #include "ops/segment_plan.hpp"
 #include "ops/traced.hpp"
 #include "runtime/op_name.hpp"
@@ -69,7 +71,7 @@ Runtime& validate(const Segments& s, const Tensor* out) {
 
 // select ------------------------------------------------------------------------------------------------------------
 
-std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64); }
+std::string computes(const DeviceTraits& traits, const SegmentProblem& p) { return refuses_fp64(traits, p.dtype == DType::f64 || p.has_f64); }
 
 std::string fits_rows(const DeviceTraits& traits, const SegmentProblem& p) {
   return p.rows ? computes(traits, p) : std::string("features of a row must have stride 1, got another stride");
@@ -112,6 +114,8 @@ std::span<const Implementation<SegmentProblem>> entries_of(SegmentStage stage) {
 /// neighbours.
 bool by_entry(const DeviceTraits& traits) { return (traits.quirks & kQuirkLoopsEndEarly) != 0 || row_tuning(traits).local != 1; }
 
+constexpr int kStrideLanes = 4;  // of the vectors of an epilogue's strides: of a row, of a feature
+
 /// The name of a stage's entry where `forced` is an implementation of reductions; empty if it is.
 std::string_view helper_of(std::string_view forced, std::string_view groups, std::string_view items) {
   return forced.empty() ? forced : forced == kGroups ? groups : items;
@@ -130,14 +134,15 @@ KernelPlan select(const DeviceTraits& traits, const SegmentProblem& p, std::stri
   const bool groups = entry == kGroups || entry == kFirstGroups || entry == kDotGroups;
   // Items take four features, of f64, too, or one.
   if (groups) plan.tuning = {.width = 4, .local = std::min<std::uint64_t>(traits.max_work_group, SEGMENT_DOT_ITEMS)};
-  set_lanes(plan, traits, p.dtype == DType::f64 && !groups, 2, p.wide_index, 4);
+  const bool has_epilogue = p.function != 0;
+  set_lanes(plan, traits, (p.dtype == DType::f64 || p.wide) && !groups, has_epilogue ? 1 + p.input_count : 2, p.wide_index, kStrideLanes);
   plan.defines.set("CLUTCH_OP", op_number(p.reduce)).set("CLUTCH_MEAN", p.reduce == Reduce::mean).set_type("A", compute_dtype(p.dtype, "segment"));
   plan.defines.set("CLUTCH_COLUMNS", p.has_columns).set("CLUTCH_VALUES", p.has_values);
   plan.defines.set("CLUTCH_OFFSETS", p.has_offsets).set("CLUTCH_SELF", static_cast<int>(p.self));
   plan.defines.set("CLUTCH_LOOP_LIMIT", traits.quirks & kQuirkLoopsEndEarly ? static_cast<std::int64_t>(kLoopLimit) : 0);
   plan.defines.set("CLUTCH_BY_ENTRY", by_entry(traits));
   const int rounded = p.result == DType::f16 ? SEGMENT_ROUND_F16 : p.result == DType::bf16 ? SEGMENT_ROUND_BF16 : SEGMENT_ROUND_NOT;
-  plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", rounded);
+  plan.defines.set("CLUTCH_FIRST", p.has_first).set("CLUTCH_ROUND", rounded).set("CLUTCH_EPILOGUE", has_epilogue);
   plan.defines.set_text("OFFSET", p.offset == DType::i64 ? "long" : "int").set_text("COLUMN", p.column == DType::i64 ? "long" : "int");
   plan.defines.set_type("T", p.dtype).set_text("T_NAME", name(p.dtype));
   return plan;
@@ -170,6 +175,84 @@ Geometry entries_geometry(const Runtime& runtime, const BuiltPlan& plan, std::ui
   return item_geometry(by_entry(runtime.traits()) ? entries : (n + chunk - 1) / chunk, plan.tuning.local);
 }
 
+/// Notes the function of results that a call has.
+void note_function(SegmentProblem& p, const Segments& s, DType output) {
+  if (s.f.empty()) return;
+  SeenTypes seen;
+  seen.note(s.f), seen.note(output);
+  for (std::size_t k = 0; k < s.inputs.size(); ++k) p.inputs[k] = s.inputs[k].dtype(), seen.note(p.inputs[k]);
+  p.function = s.f.body()->id, p.input_count = static_cast<std::uint8_t>(s.inputs.size());
+  p.output = output, p.wide = seen.has_wide, p.has_f64 = seen.has_f64;
+}
+
+/// The plan of a reduction, with its printed function of results.
+const BuiltPlan& segment_plan(Runtime& runtime, const SegmentProblem& p, const Segments& s, std::string_view forced) {
+  if (p.function == 0) return plan_for(runtime, "segment", p, forced);
+  return runtime.plans().find<BuiltPlan>("segment", p, forced, [&] {
+    KernelPlan plan = select(runtime.traits(), p, forced);
+    // Operand 0 is the result of the reduction when it is read, and the output when it is written.
+    std::array<DType, 1 + kSegmentInputs> inputs{compute_dtype(p.dtype, s.op)};
+    std::copy(p.inputs.begin(), p.inputs.end(), inputs.begin() + 1);
+    const std::size_t count = std::size_t{1} + p.input_count;
+    const auto outputs = std::span(&p.output, 1), read = std::span<const DType>(inputs).first(count);
+    check_byte_selects(runtime.traits(), s.f, outputs, read, s.op);
+    plan.expression = print_operands(1, p.input_count, 0, 0) + print_opencl(s.f, outputs, read, {.first_input = 0, .first_position = count}).text;
+    return build_plan(runtime, plan);
+  });
+}
+
+/// Binds what a function of results takes: strides of the output and its inputs, params.
+void give_epilogue(Encoder& encoder, const Segments& s, const Tensor& target, bool wide_index) {
+  auto unit = [](const Tensor& t) { return t.sizes()[1] == 1 ? 0 : t.strides()[1]; };
+  const auto is_flat = [&](const Tensor& t) { return unit(t) == 0 || unit(t) == 1; };
+  encoder.value(static_cast<cl_uint>((unit(target) == 1 || target.sizes()[1] == 1) && std::all_of(s.inputs.begin(), s.inputs.end(), is_flat)), "flat");
+  auto give_strides = [&](const Tensor& t) {
+    const std::int64_t all[kStrideLanes] = {t.strides()[0], unit(t), 0, 0};
+    bind_lanes(encoder, all, kStrideLanes, wide_index);
+  };
+  give_strides(target);
+  for (const Tensor& t : s.inputs) give_strides(t);
+  bind_extra(encoder, *s.f.body(), s.f.body()->param_values);
+}
+
+/// A reduction's launch without its tensors, which are, behind its output and the inputs of its function: data, offsets, columns, values, self, firsts, places;
+/// those that it does not have are others in their place.
+struct LaunchedSegments : ProductMeaning {
+  Segments segments;  ///< undefined tensors stand for those of the launch that it does not read
+  bool has_offsets, has_columns, has_values, has_self, has_firsts;
+  SegmentOptions options;
+};
+
+/// Makes the launch of a meaning with another output, function and inputs.
+void launch_again(const Meaning::Call& call) {
+  const auto& made = static_cast<const LaunchedSegments&>(*call.product);
+  if (call.inputs.size() > kSegmentInputs || has_positions(call.function))
+    throw Error(ErrorCode::not_supported, made.segments.op,
+                fmt::format("the function of a reduction's results must read at most {} tensors, and no positions", kSegmentInputs));
+  Segments s = made.segments;
+  auto given = [&](bool has, std::size_t k) { return has ? call.operands[k] : Tensor(); };
+  s.data = call.operands[0], s.offsets = given(made.has_offsets, 1), s.columns = given(made.has_columns, 2), s.values = given(made.has_values, 3);
+  s.self = given(made.has_self, 4), s.firsts = given(made.has_firsts, 5), s.places = given(made.has_firsts, 6);
+  s.f = call.function, s.inputs.assign(call.inputs.begin(), call.inputs.end());
+  segment_into(call.elements[0], s, made.options, call.stream);
+}
+
+std::shared_ptr<const Meaning> meaning_of(const Segments& s, const SegmentOptions& options, DType compute, const Dims& sizes) {
+  auto product = std::make_shared<LaunchedSegments>();
+  product->dtype = compute, product->most_inputs = static_cast<int>(kSegmentInputs), product->builds_soon = true;
+  product->segments = {.op = s.op, .initial = s.initial, .self_rows = s.self_rows, .data_rows = s.data_rows, .empty = s.empty, .missing = s.missing};
+  product->has_offsets = s.offsets.defined(), product->has_columns = s.columns.defined(), product->has_values = s.values.defined();
+  product->has_self = s.self.defined(), product->has_firsts = s.firsts.defined();
+  product->options = options;
+  auto meaning = std::make_shared<Meaning>();
+  meaning->elements = 1, meaning->inputs = static_cast<int>(s.inputs.size());
+  meaning->sizes = sizes;
+  meaning->function = s.f.empty() ? identity(compute) : s.f;
+  meaning->product = std::move(product);
+  meaning->launch = launch_again;
+  return meaning;
+}
+
 }  // namespace
 
 void check_segment_implementation(std::string_view forced, std::string_view op) { check_implementation(forced, op, kImplementations); }
@@ -195,7 +278,9 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                    .has_first = s.firsts.defined()};
   p.rows = (data.strides()[1] == 1 && target.strides()[1] == 1 && self.strides()[1] == 1) || features == 1;
   p.wide_index = has_wide_offsets({&data, &target, &self});
-  const BuiltPlan& plan = plan_for(runtime, "segment", p, options.implementation);
+  for (const Tensor& t : s.inputs) p.wide_index = p.wide_index || has_wide_offsets({&t});
+  note_function(p, s, target.dtype());
+  const BuiltPlan& plan = segment_plan(runtime, p, s, options.implementation);
   auto n = static_cast<std::uint64_t>(target.sizes()[0]), entries = static_cast<std::uint64_t>(s.columns.defined() ? columns.numel() : data.sizes()[0]);
   std::uint64_t chunk = rows_of_chunk(plan, static_cast<std::uint64_t>(features) * (entries + n), n);
   const bool rows = plan.entry == "segment_rows";
@@ -206,7 +291,9 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
   // For rows without entries; the kernel itself counts iterations over entries. A panel has at least 4 features.
   check_loops(runtime.traits(), s.op, items, geometry, rows ? static_cast<double>(chunk) * (4 * static_cast<double>(features) + 32) : 3);
   Encoder encoder(stream, s.op);
-  encoder.output(target).input(data).input(offsets).input(columns).input(values).input(self);
+  encoder.output(target);
+  for (const Tensor& t : s.inputs) encoder.input(t);
+  encoder.input(data).input(offsets).input(columns).input(values).input(self);
   encoder.input(s.firsts.defined() ? s.firsts : data).input(s.places.defined() ? s.places : data);
   bind_args(encoder, SegmentArgs{.n = n,
                                  .features = static_cast<std::uint64_t>(features),
@@ -221,6 +308,8 @@ void segment_into(const Tensor& out, const Segments& s, const SegmentOptions& op
                                  .self_inner = self.strides()[1],
                                  .empty = static_cast<float>(s.empty),
                                  .missing = static_cast<float>(s.missing)});
+  if (!s.f.empty()) give_epilogue(encoder, s, target, p.wide_index);
+  if (encoder.asks_for_meaning()) encoder.means(meaning_of(s, options, compute_dtype(data.dtype(), s.op), target.sizes()));
   // Elements that are reduced: of the rows that entries select if there are columns, else of all rows of data.
   const double numbers = static_cast<double>(entries) * static_cast<double>(features);
   encoder.flops(s.offsets.defined() ? numbers * (s.values.defined() ? 2 : 1) : 0);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <clutch/ops/segment.hpp>
-
 #include "encode/plan.hpp"
 #include "ops/reduce_plan.hpp"
+#include "ops/segments.hpp"
 #include "segment/args.h"
 
-#include <limits>
-#include <optional>
+#include <array>
 
 namespace clutch { inline namespace v0 { namespace detail {
 
@@ -20,6 +18,9 @@ enum class SelfRows : std::uint8_t {
 };
 
 enum class SegmentStage : std::uint8_t { reduce, ids, dots, first };
+
+/// Most tensors that the function of a reduction's results reads beside them.
+inline constexpr std::size_t kSegmentInputs = 5;
 
 /// Inputs of the selection of segment; also the key of its cached plans.
 struct SegmentProblem {
@@ -34,6 +35,13 @@ struct SegmentProblem {
   SegmentStage stage = SegmentStage::reduce;
   bool has_first = false;
   DType result = DType::f32;  ///< for the stage `first`: dtype to which results were rounded
+  // Of a function that results go through before they are stored.
+  DType output = DType::f32;
+  std::array<DType, kSegmentInputs> inputs{};
+  std::uint8_t input_count = 0;
+  bool wide = false, has_f64 = false;  ///< its values
+  std::uint8_t unused[2] = {};
+  std::uint64_t function = 0;  ///< id of its body; 0: none
 };
 
 /// Errors: invalid_argument for any and all.
@@ -41,19 +49,6 @@ void check_reduce(Reduce reduce, std::string_view op);
 /// Errors: invalid_argument for a name that no implementation has.
 void check_segment_implementation(std::string_view forced, std::string_view op);
 
-/// One call: rows of data reduced, with or without columns and values.
-struct Segments {
-  const char* op;
-  Tensor data, offsets, columns, values, self;  ///< undefined: none
-  std::optional<double> initial;                ///< of segment_reduce, which turns it into `self`
-  Tensor firsts, places;                        ///< an entry k counts for feature f only if firsts[columns[k], f] is places[k]; of the data's dtype
-  SelfRows self_rows = SelfRows::none;
-  std::int64_t data_rows = 0;
-  double empty = 0, missing = std::numeric_limits<double>::quiet_NaN();
-};
-
-/// Reduces into `out`, whose rows are the segments. The caller has checked the operands.
-void segment_into(const Tensor& out, const Segments& segments, const SegmentOptions& options, const Stream& stream);
 /// The rows that `columns` selects; `missing` for indices out of range. Bits are preserved, except that NaNs become quiet.
 Tensor select_rows(const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);
 void select_rows_into(const Tensor& out, const Tensor& data, const Tensor& columns, double missing, const char* op, const Stream& stream);

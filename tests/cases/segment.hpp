@@ -6,6 +6,7 @@
 #include <clutch/ops/segment.hpp>
 #include <clutch/sparse.hpp>
 
+#include "ops/segments.hpp"
 #include "support/host_model.hpp"
 #include "support/op_case.hpp"
 
@@ -107,11 +108,51 @@ struct SegmentCase {
     return p;
   }
 
-  /// The same by groups, of rows that begin where four elements may be loaded at once.
-  static Problem quads(std::string_view what, DType dtype, Reduce reduce, std::int64_t rows, std::int64_t features, bool is_product, std::uint64_t seed) {
-    Problem p = problem(std::string(what) + " quads", "segment_groups", dtype, reduce, rows, features, is_product, seed);
+  /// The problem with rows that begin where four elements may be loaded at once.
+  static Problem with_quads(Problem p) {
+    const std::int64_t features = p.output.sizes[1];
+    p.name += " quads";
     p.inputs[0].strides = {features + 4, 1}, p.output.strides = {features + 8, 1};
     p.inputs[0].lead = p.output.lead = 64;
+    return p;
+  }
+  static Problem quads(std::string_view what, DType dtype, Reduce reduce, std::int64_t rows, std::int64_t features, bool is_product, std::uint64_t seed) {
+    return with_quads(problem(what, "segment_groups", dtype, reduce, rows, features, is_product, seed));
+  }
+
+  /// A product whose results go through a function before they are stored, with a row that is added to each and a factor for each element.
+  static Problem epilogue(std::string_view entry, DType dtype, std::int64_t features, bool transposed, std::uint64_t seed) {
+    Problem p = problem(std::string(name(dtype)) + " through a function", entry, dtype, Reduce::sum, 13, features, true, seed, transposed);
+    const Dims sizes = p.output.sizes;
+    p.inputs.push_back({dtype, {features}, {}, model::make_values(static_cast<std::size_t>(features), dtype, seed + 3, false)});
+    p.inputs.push_back({DType::f32, sizes, {features + 7, 1}, model::make_values(static_cast<std::size_t>(numel(sizes)), DType::f32, seed + 4, false)});
+    const std::vector<double> results = numbers(p.output), row = numbers(p.inputs[4]), factors = numbers(p.inputs[5]);
+    auto fill = [&]<class T>(T) {
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const T sum = static_cast<T>(results[i]) + static_cast<T>(row[i % row.size()]);
+        model::store_at(p.output.raw.data(), i, dtype, static_cast<double>(sum * static_cast<T>(factors[i])));
+      }
+    };
+    if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    const std::int64_t width = p.inputs[0].sizes[0];
+    const DType compute = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const ExprFunction f = trace([dtype, compute](Expr h, Expr x, Expr y) { return (cast(cast(h, dtype), compute) + x) * cast(y, compute); },
+                                 std::array{compute, compute, DType::f32});
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      clutch::detail::segment_into(out,
+                                   {.op = "spmm",
+                                    .data = in[0],
+                                    .offsets = in[1],
+                                    .columns = in[2],
+                                    .values = in[3],
+                                    .f = f,
+                                    .inputs = {in[4].expand(out.sizes()), in[5]},
+                                    .data_rows = width},
+                                   {.implementation = std::string(entry)}, stream.impl() ? stream : current_stream(out.device()));
+    };
     return p;
   }
 
@@ -213,6 +254,12 @@ struct SegmentCase {
       all.push_back(quads(name(dtype), dtype, Reduce::mean, 13, 36, false, seed + 9));
     }
     all.push_back(quads("amax", DType::f32, Reduce::amax, 13, 36, true, seed + 10));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      all.push_back(epilogue("segment_rows", dtype, 77, false, seed + 13));
+      all.push_back(epilogue("segment_groups", dtype, 77, false, seed + 14));
+      all.push_back(epilogue("segment_strided", dtype, 21, true, seed + 15));
+    }
+    all.push_back(with_quads(epilogue("segment_groups", DType::f32, 36, false, seed + 16)));
     all.push_back(gradient("segment_ids", DType::f32, 13, 3, seed + 5));
     all.push_back(gradient("segment_dots", DType::f32, 13, 37, seed + 6));
     all.push_back(first("segment_first", DType::f32, 13, 85, seed + 7));
@@ -225,10 +272,15 @@ struct SegmentCase {
 
   static constexpr Mutation kMutations[] = {
       {"segment_rows", Edit::tail, "CLUTCH_CONCAT(front_, O_NAME)(base, (IDX)i, count, x);", "CLUTCH_CONCAT(front_, O_NAME)(base, (IDX)i, count - 1, x);"},
+      {"segment_rows", Edit::tail, "(CLUTCH_CONCAT(b, k), offset[k], count)", "(CLUTCH_CONCAT(b, k), offset[k], count - 1)"},
+      {"segment_rows", Edit::offset, "i, first + v * WIDTH, min(width", "i, first, min(width"},
+      {"segment_rows", Edit::stride, "(IDX)row * stride[k][0] + (IDX)column", "(IDX)row / 2 * stride[k][0] + (IDX)column"},
       {"segment_rows", Edit::stride, "first += PANEL) {", "first += 2 * PANEL) {"},
       {"segment_rows", Edit::offset, "(IDX)(row < 0 ? 0 : row) * data_stride + first", "(IDX)(row < 0 ? 0 : row) * data_stride + first + 1"},
       {"segment_rows", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
       {"segment_groups", Edit::tail, "if (k + u >= end) continue;", "if (k + u + 1 >= end) continue;"},
+      {"segment_groups", Edit::tail, "quads ? 4 : 1, result", "quads ? 3 : 1, result"},
+      {"segment_groups", Edit::offset, "STORE_RESULTS(0, (ulong)i, (ulong)f,", "STORE_RESULTS(0, (ulong)i, (ulong)f / 2,"},
       {"segment_groups", Edit::stride, "STORE_FEATURES(out, i * (IDX)args->out_stride + f", "STORE_FEATURES(out, i * (IDX)args->data_stride + f"},
       {"segment_groups", Edit::offset, "row_of(columns, at, data_rows), value[u]", "row_of(columns, k, data_rows), value[u]"},
       {"segment_groups", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
@@ -257,6 +309,7 @@ struct SegmentCase {
        "const long stop = TOO_LONG(end - begin + 2, n * features, items) ? begin : end - 1;"},
       {"segment_strided", Edit::stride, "(IDX)f * (IDX)args.data_inner;", "(IDX)f * (IDX)args.out_inner;"},
       {"segment_strided", Edit::offset, "(IDX)row * (IDX)args.data_stride", "((IDX)row + 1) * (IDX)args.data_stride"},
+      {"segment_strided", Edit::offset, "STORE_RESULTS(0, i, f, 1, result);", "STORE_RESULTS(0, i / 2, f, 1, result);"},
       {"segment_strided", Edit::arithmetic, "return FMA(x, (V)value, acc);", "return FMA(x, (V)value, -acc);"},
   };
 };

@@ -3,7 +3,9 @@
 #include "graph/fused.hpp"
 
 #include <clutch/nn.hpp>
+#include <clutch/ops/segment.hpp>
 #include <clutch/ops/sparse24.hpp>
+#include <clutch/sparse.hpp>
 
 namespace clutch::testing { namespace {
 
@@ -243,6 +245,45 @@ TEST(Fused, SparseAndTransposedProductsTakeWhatReadsThem) {
     const Tensor a = random({300, 40}, device), b = random({40, 3}, device, DType::f32, 2);
     expect_one({a, random({3}, device, DType::f32, 3), random({300, 3}, device, DType::f32, 4), b},
                [](const Tensors& in) { return linalg::matmul(in[0], in[3]); });
+  }
+}
+
+// Sums over neighbours of a graph, of segments and of groups; empty segments, columns that are no row of the data, results in other orders in memory.
+TEST(Fused, ReductionsOfSegmentsTakeWhatReadsThem) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor offsets = from_host<std::int64_t>({0, 3, 3, 4, 9, 11, 11, 15}, device);
+    const Tensor columns = from_host<std::int64_t>({4, 0, 2, 7, 1, 1, 3, 8, 5, 2, 2, 6, 0, 9, 4}, device);
+    constexpr std::int64_t kRows = 7, kWidth = 9;  // column 9 is no row
+    std::vector<std::pair<DType, std::int64_t>> cases{{DType::f32, 77}, {DType::bf16, 36}};
+    if (level() == "nightly") cases.insert(cases.end(), {{DType::f32, 1}, {DType::f32, 36}, {DType::f16, 77}, {DType::f64, 36}});
+    for (const auto& [dtype, features] : cases) {
+      if (dtype == DType::f64 && !device.traits().fp64) continue;
+      SCOPED_TRACE(fmt::format("{}, {} features", name(dtype), features));
+      const Tensors state{random({kWidth, features}, device, dtype), random({15}, device, dtype, 2), random({features}, device, dtype, 3),
+                          random({kRows, features}, device, dtype, 4)};
+      auto product = [&](const Tensors& in, Reduce reduce = Reduce::sum) {
+        return sparse::spmm({.offsets = offsets, .columns = columns, .values = in[1], .width = kWidth}, in[0], {.reduce = reduce});
+      };
+      auto chain = [](const Tensor& h, const Tensors& in) { return Tensors{add(relu(add(h, in[2])), in[3])}; };
+      auto expect_one = [&](const std::function<Tensors(const Tensors&)>& f) { EXPECT_EQ(expect_eager_bits(device, state, f).launches, 1); };
+      expect_one([&](const Tensors& in) { return chain(product(in), in); });
+      expect_one([&](const Tensors& in) { return Tensors{mul(add(product(in, Reduce::mean), in[3]), in[2]).to(DType::f32)}; });
+      expect_one([&](const Tensors& in) { return chain(product({in[0].mT().contiguous().mT(), in[1]}, Reduce::amax), in); });
+      expect_one([&](const Tensors& in) {
+        const Tensor h = segment_reduce(in[0], offsets.slice(0, 0, 5), {.reduce = Reduce::mean, .initial = 2});
+        return Tensors{relu(sub(h, in[2]))};
+      });
+      // A result that is read as it is, too; one that is stored in another order; a sum that is added to what it is computed from.
+      expect_eager_bits(device, state, [&](const Tensors& in) {
+        const Tensor h = segment_reduce(in[0], offsets.slice(0, 0, 5));
+        return Tensors{mul(h, h), sum(h)};
+      });
+      expect_eager_bits(device, state, [&](const Tensors& in) { return Tensors{mul(product(in).mT(), 2).contiguous()}; });
+      expect_eager_bits(device, state, [&](const Tensors& in) {
+        add_(in[0].slice(0, 0, kRows), product(in));
+        return Tensors{};
+      });
+    }
   }
 }
 
