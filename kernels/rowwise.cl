@@ -19,6 +19,7 @@
 //   CLUTCH_KNOWS      if defined: bits of totals that have a form from kept values, CLUTCH_TOTAL1_KEPT and so on
 //   CLUTCH_SIDES      if defined: vectors that an item computes side by side, by the functions with a bit in CLUTCH_SIDE_BY_SIDE_OF (totals, then
 //                     ROWWISE_TOTALS: the elements), which have forms for that: CLUTCH_TOTAL0_SIDES, CLUTCH_ELEMENTS_SIDES, CLUTCH_ELEMENTS_KEPT_SIDES
+//   CLUTCH_STEPS      rowwise_rows, if defined: bits of the operands that have one element in each part of a row; `inner` is their stride from part to part
 //   CLUTCH_ALONG      rowwise_items: 1 if rows are behind one another in memory
 //   CLUTCH_HELD       rowwise_items: elements of one input that an item holds; rowwise_columns, if defined: an item brings rows of one input near;
 //   rowwise_groups, if defined: elements of one input that an item holds, REDUCE_FEW_HELD of rows of at most 16 times as many elements,
@@ -241,8 +242,8 @@ static inline void row_elements_tail(const IDX* offset, const IDX* inner, IDX j,
   ROW_ELEMENTS(near, CLUTCH_LOAD_GATHERED, STORE_SCATTERED)
 #endif
 }
-static inline void row_elements(const IDX* offset, const IDX* inner, IDX m CLUTCH_ROW_PARAMS) {
-  IDX j = 0;
+// Elements `j` to `m` of a row; `j` is a multiple of WIDTH.
+static inline void row_elements(const IDX* offset, const IDX* inner, IDX j, IDX m CLUTCH_ROW_PARAMS) {
 #ifdef CLUTCH_LOAD_VALUE
   const IDX full = m / WIDTH * WIDTH;
 #if CLUTCH_HAS_SIDES(ROWWISE_TOTALS)
@@ -274,7 +275,15 @@ static inline void row_results(const IDX* offset CLUTCH_ROW_PARAMS) {
 #endif  // CLUTCH_COLUMNS
 
 #if !defined(CLUTCH_TEAMS) && !defined(CLUTCH_COLUMNS)
-CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
+#ifdef CLUTCH_STEPS
+#define PART_PARAM , uint part_size
+#define PART_NAME , part_size
+#else
+#define PART_PARAM
+#define PART_NAME
+#endif
+CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank PART_PARAM,
+                                CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS,
                                 CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_BUFFER_PARAMS CLUTCH_ALL_PARAMS) {
   // Streaming stores take addresses of whole vectors.
   const int streaming = (flags & ROWWISE_STREAMS) && CLUTCH_OUTPUT_ADDRESSES % 64 == 0, near = m <= REDUCE_BLOCK;
@@ -313,7 +322,14 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
         V* swapped = keep;
         keep = before_keep, before_keep = swapped, late = 1;
       } else {
-        row_elements(offset, inner, (IDX)m CLUTCH_ROW_NAMES);
+#ifdef CLUTCH_STEPS
+        for (IDX part = 0; part < (IDX)m; part += part_size) {
+          row_elements(offset, inner, part, part + part_size CLUTCH_ROW_NAMES);
+          for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += CLUTCH_STEPS >> k & 1 ? inner[k] : 0;
+        }
+#else
+        row_elements(offset, inner, 0, (IDX)m CLUTCH_ROW_NAMES);
+#endif
       }
 #endif
     }
@@ -333,10 +349,10 @@ CLUTCH_INLINE void rowwise_body(CLUTCH_ID_PARAMS, ulong n, ulong m, ulong chunk,
 
 // Rows: strides along a row are 0 or 1, of element outputs 1.
 #ifdef CLUTCH_ENTRY_rowwise_rows
-__kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank,
+__kernel void rowwise_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, ulong m, ulong chunk, uint flags, int rank PART_PARAM,
                            CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS, CLUTCH_CONCAT(IDX, ROWWISE_INNER_LANES) inner_strides CLUTCH_ALL_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  rowwise_body(CLUTCH_IDS, n, m, chunk, flags, rank, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
+  rowwise_body(CLUTCH_IDS, n, m, chunk, flags, rank PART_NAME, sizes CLUTCH_STRIDE_NAMES, inner_strides CLUTCH_BUFFER_ARGUMENTS CLUTCH_ALL_ARGUMENTS);
 }
 #endif
 

@@ -290,8 +290,9 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   // Values are kept by items that have a cache of their own, and by those that hold a row, in its place. In local memory of 64 KiB they would leave room for
   // a single group.
   plan.defines.set("CLUTCH_KEPT", brings || holds || items ? p.held_kept : plan.tuning.local == 1 ? p.kept : kMaxTotals).set("CLUTCH_FETCH_IN", p.fetch_in);
-  plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows")
+  plan.defines.set("CLUTCH_LATE", plan.tuning.local == 1 && p.fetch_in < kMaxTotals && p.element_count > 0 && plan.entry == "rowwise_rows" && p.steps == 0)
       .set_type("A", p.accumulator);
+  if (p.steps != 0) plan.defines.set("CLUTCH_STEPS", p.steps);
   return plan;
 }
 
@@ -313,6 +314,31 @@ std::optional<std::int64_t> inner_stride(const Dims& strides, const Checked& c) 
   return stride;
 }
 
+/// Parts of a row, in each of which a tensor has one element.
+struct Parts {
+  std::int64_t size = 0, step = 0;  ///< elements of a part; from a part's element of the tensor to the next
+};
+
+/// nullopt if there are none: the tensor has one stride, or others along a row.
+std::optional<Parts> parts_of_row(const Dims& strides, const Checked& c) {
+  Parts parts{.size = 1};
+  std::int64_t count = 1;
+  for (int d = c.sizes.rank() - 1; d >= 0; --d) {
+    if (!c.gone[static_cast<std::size_t>(d)] || c.sizes[d] == 1) continue;
+    if (count == 1 && strides[d] == 0) {
+      parts.size *= c.sizes[d];
+      continue;
+    }
+    if (count == 1)
+      parts.step = strides[d];
+    else if (strides[d] != parts.step * count)
+      return std::nullopt;
+    count *= c.sizes[d];
+  }
+  if (parts.size == 1 || count == 1) return std::nullopt;
+  return parts;
+}
+
 /// The dimensions that make a row.
 Dims dims_of(const Checked& c) {
   Dims dims;
@@ -326,7 +352,8 @@ struct Launch {
   std::vector<Tensor> tensors;  ///< elements, results, inputs
   std::int64_t rank = 1;
   std::array<std::int64_t, 16> size{};
-  std::array<std::int64_t, ROWWISE_INNER_LANES> inner{};
+  std::array<std::int64_t, ROWWISE_INNER_LANES> inner{};  ///< of operands of one element in each part of a row: from part to part
+  std::int64_t part = 0;                                  ///< elements of these parts; 0: there are no such operands
   std::array<std::int64_t, 16 * kMaxRowwiseOperands> kept{};
   RowwiseProblem problem;
 };
@@ -366,11 +393,19 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
     for (int d = 0; d < c.sizes.rank(); ++d)
       if (!c.gone[static_cast<std::size_t>(d)]) of_kept.push_back(strides[d]);
     kept.push_back(of_kept);
-    l.inner[k] = *inner_stride(strides, c);
+    const std::optional<std::int64_t> stride = inner_stride(strides, c);
+    if (!stride) {
+      const Parts parts = *parts_of_row(strides, c);
+      l.part = parts.size, p.steps = static_cast<std::uint16_t>(p.steps | 1u << k);
+      l.inner[k] = parts.step;
+    } else {
+      l.inner[k] = *stride;
+    }
+    const bool has_steps = !stride;
     bool element_output = static_cast<int>(k) < f.element_count();
-    p.rows = p.rows && (l.inner[k] == 1 || c.m <= 1 || (l.inner[k] == 0 && !element_output));
+    p.rows = p.rows && (has_steps || l.inner[k] == 1 || c.m <= 1 || (l.inner[k] == 0 && !element_output));
     if (c.m <= 1) l.inner[k] = 1;
-    if (l.inner[k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
+    if (has_steps || l.inner[k] == 0) p.splats = static_cast<std::uint16_t>(p.splats | 1u << k);
     DType dtype = l.tensors[k].dtype();
     p.dtypes[k] = dtype;
     p.types.note(dtype);
@@ -378,7 +413,8 @@ Launch arrange(std::vector<Tensor> tensors, const RowFunction& f, const Checked&
   Layout unused;
   make_walk(kept_sizes, kept, &l.rank, l.size.data(), l.kept.data(), &unused, &p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k) {
-    std::int64_t last = last_offset(1, &c.m, &l.inner[k]) + last_offset(l.rank, l.size.data(), &l.kept[16 * k]);
+    const std::int64_t along = p.steps >> k & 1 ? c.m / l.part : c.m;
+    std::int64_t last = last_offset(1, &along, &l.inner[k]) + last_offset(l.rank, l.size.data(), &l.kept[16 * k]);
     p.wide_index = p.wide_index || last >= INT32_MAX;
   }
   p.wide_index = p.wide_index || c.m >= INT32_MAX;
@@ -558,6 +594,7 @@ void launch(const Launch& l, const RowFunction& f, const Checked& c, std::string
   else if (plan.entry != kItems)
     encoder.value(chunk).value(static_cast<std::uint32_t>((streams ? ROWWISE_STREAMS : 0) | (bytes >= kLateBytes ? ROWWISE_LATE : 0)));
   encoder.value(static_cast<std::int32_t>(l.rank));
+  if (p.steps != 0) encoder.value(static_cast<std::uint32_t>(l.part));
   bind_lanes(encoder, l.size.data(), p.rank_lanes, p.wide_index);
   for (std::size_t k = 0; k < l.tensors.size(); ++k) bind_lanes(encoder, l.kept.data() + 16 * k, p.rank_lanes, p.wide_index);
   if (!groups) bind_lanes(encoder, l.inner.data(), ROWWISE_INNER_LANES, p.wide_index);
@@ -701,6 +738,40 @@ bool run_composed(std::span<const Tensor> outputs, const RowFunction& f, std::sp
   return true;
 }
 
+/// True if a value of the function is made of the input.
+bool reads(const ExprFunction& f, std::size_t input) {
+  if (f.empty()) return false;
+  const auto is_input = [&](int step) {
+    const ExprStep& s = f.body()->steps[static_cast<std::size_t>(step)];
+    return s.op == ExprOp::input && static_cast<std::size_t>(s.index) == input;
+  };
+  return std::any_of(f.body()->outputs.begin(), f.body()->outputs.end(), is_input) ||
+         std::any_of(f.body()->steps.begin(), f.body()->steps.end(),
+                     [&](const ExprStep& s) { return std::any_of(s.operands.begin(), s.operands.end(), is_input); });
+}
+
+/// True if items that are threads can compute rows with inputs, of the elements' function alone, that have one element in each part of a row: the parts are
+/// whole vectors, and all other tensors lie in rows.
+bool takes_parts(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c, std::string_view implementation) {
+  if (row_tuning(c.runtime->traits()).local > 1 || (!implementation.empty() && implementation != "rowwise_rows") || c.m >= INT32_MAX) return false;
+  std::int64_t size = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Dims strides = broadcast_strides(inputs[k], c.sizes);
+    if (const auto stride = inner_stride(strides, c)) {
+      if (*stride != 0 && *stride != 1) return false;
+      continue;
+    }
+    const auto parts = parts_of_row(strides, c);
+    if (!parts || (size != 0 && parts->size != size) || parts->size % kPartVector != 0) return false;
+    size = parts->size;
+    const RowBody& body = *f.body();
+    if (reads(body.results, k) || std::any_of(body.totals.begin(), body.totals.end(), [&](const ExprFunction& total) { return reads(total, k); })) return false;
+  }
+  for (std::size_t k = 0; k < static_cast<std::size_t>(f.element_count()); ++k)
+    if (inner_stride(broadcast_strides(outputs[k], c.sizes), c) != 1) return false;
+  return size > 0;
+}
+
 void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> given, const Checked& c, const RowwiseOptions& options,
          const Stream& stream) {
   check_implementation(options.implementation, "rowwise", kImplementations, kByOthers);
@@ -723,7 +794,9 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
              wants_rows = options.implementation.empty() && c.m > 1 && !columns && copies_pay(c.runtime->traits(), c.n * c.m);
   // Short rows take long as rows, and little as lanes of transposed copies.
   const bool short_rows = options.implementation.empty() && !many && !columns && are_short_rows(f, inputs, c);
+  const bool has_parts = !many && !columns && !short_rows && takes_parts(targets, f, inputs, c, options.implementation);
   auto needs_copy = [&](const Tensor& t, bool may_repeat) {
+    if (has_parts) return false;
     if (short_rows) return is_of_each_element(t, c);
     const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
     return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));

@@ -25,6 +25,8 @@ inline constexpr std::int64_t kLongestOfShared = std::int64_t{CLUTCH_CHAIN} * RE
 inline constexpr std::int64_t kFewColumns = 16, kFewLongColumns = 64;
 /// Elements of a row up to which rowwise_columns reads memory in long pieces.
 inline constexpr std::int64_t kLongestOfColumns = ROWWISE_KEPT / ROWWISE_ABREAST;
+/// Parts of a row in which an input has one element have a multiple of so many elements.
+inline constexpr std::int64_t kPartVector = 16;
 inline constexpr std::string_view kComposed = "rowwise_composed";
 /// No operand is held.
 inline constexpr std::uint8_t kNoneHeld = 255;
@@ -81,7 +83,7 @@ struct RowwiseProblem {
   std::uint8_t eights = 0;              ///< eights of elements that an item can hold a row in; 0 if it cannot
   bool many = false;                    ///< there are rows for every item that the device runs at a time
   bool along = false;                   ///< rows are short and behind one another in memory, and so is the one element output
-  std::uint8_t unused[2] = {};
+  std::uint16_t steps = 0;              ///< for rows: bits of the inputs that have one element in each part of a row
 };
 
 struct Meaning;

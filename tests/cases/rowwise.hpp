@@ -94,6 +94,46 @@ struct RowwiseCase {
     return p;
   }
 
+  /// (x^2 - max(x^2)) w, as norms of groups of channels scale: w has one element in each part of a row.
+  static Problem parts_problem(std::string_view entry, DType dtype, std::int64_t parts, std::int64_t part, std::uint64_t seed) {
+    constexpr std::int64_t kRows = 6;
+    Problem p{.name = fmt::format("{} in parts of {}", name(dtype), part), .entry = entry, .needs_fp64 = dtype == DType::f64};
+    const Dims sizes{kRows, parts, part};
+    auto operand = [&](const Dims& of, const Dims& strides, std::uint64_t k) {
+      return Operand{dtype, of, strides, model::make_values(static_cast<std::size_t>(numel(of)), dtype, seed + k, false)};
+    };
+    p.inputs = {operand(sizes, {(parts + 1) * part, part, 1}, 0), operand({2, 1, parts, 1}, {}, 1)};
+    p.output = operand(sizes, {}, 2);
+    auto fill = [&]<class T>(T) {
+      auto number = [&](std::size_t k, std::int64_t i) { return static_cast<T>(model::value_at(p.inputs[k].raw.data(), static_cast<std::size_t>(i), dtype)); };
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        T most = -INFINITY;
+        for (std::int64_t j = 0; j < parts * part; ++j) most = std::max<T>(most, number(0, r * parts * part + j) * number(0, r * parts * part + j));
+        for (std::int64_t j = 0; j < parts * part; ++j) {
+          const std::int64_t i = r * parts * part + j;
+          const T centered = number(0, i) * number(0, i) - most;
+          model::store_at(p.output.raw.data(), static_cast<std::size_t>(i), dtype, static_cast<double>(centered * number(1, r / 3 * parts + j / part)));
+        }
+      }
+    };
+    if (dtype == DType::f64)
+      fill(double{});
+    else
+      fill(float{});
+    const DType compute = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const RowFunction f = trace_rows(
+        [](Row& row, Expr x, Expr w) {
+          const Expr squared = x * x;
+          return (squared - row.max(squared)) * w;
+        },
+        std::array{compute, compute});
+    p.run = [=](const Tensor& out, std::span<const Tensor> in, const Stream& stream) {
+      const Tensor four[] = {in[0].reshape({2, 3, parts, part}), in[1]}, result = out.reshape({2, 3, parts, part});
+      rowwise_out(std::span(&result, 1), f, four, {.dims = {2, 3}, .implementation = std::string(entry)}, stream);
+    };
+    return p;
+  }
+
   /// A long function of which both totals and the elements take the values.
   static Problem shared_problem(std::string_view entry, std::int64_t length, std::uint64_t seed) {
     constexpr int kTurns = 25;
@@ -130,6 +170,8 @@ struct RowwiseCase {
     std::vector<Problem> all;
     all.push_back(shared_problem("rowwise_rows", 333, seed + 14));
     all.push_back(shared_problem("rowwise_strided", 70, seed + 15));
+    for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) all.push_back(parts_problem("rowwise_rows", dtype, 3, 48, seed + 31));
+    all.push_back(parts_problem("rowwise_rows", DType::f32, 5, 480, seed + 32));
     all.push_back(kept_problem("rowwise_rows", 93, seed + 4));
     all.push_back(kept_problem("rowwise_rows", 2077, seed + 5));
     all.push_back(kept_problem("rowwise_strided", 93, seed + 6));
@@ -174,6 +216,8 @@ struct RowwiseCase {
       {"rowwise_rows", Edit::stride, "offset[k] += x * stride[k][d];", "offset[k] += x * stride[0][d];"},
       {"rowwise_rows", Edit::offset, "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j, x);",
        "else CLUTCH_CONCAT(storev_, dtype)(CLUTCH_CONCAT(b, k), offset[k] + j + 1, x);"},
+      {"rowwise_rows", Edit::stride, "part < (IDX)m; part += part_size", "part < (IDX)m; part += 2 * part_size"},
+      {"rowwise_rows", Edit::offset, "CLUTCH_STEPS >> k & 1 ? inner[k] : 0", "CLUTCH_STEPS >> k & 1 ? 0 : 0"},
       {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[1])", "#define CLUTCH_TOTAL_VALUE_1 ((V)totals[0])"},
       {"rowwise_rows", Edit::stride, "const IDX j = first + u * WIDTH;", "const IDX j = first + (u & ~1) * WIDTH;"},
       {"rowwise_rows", Edit::arithmetic, "#define CLUTCH_KNOWN_VALUE keep[j / WIDTH]", "#define CLUTCH_KNOWN_VALUE keep[0]"},

@@ -708,6 +708,39 @@ TEST(Rowwise, InputsMayRepeatAlongSomeDimensionsOfARow) {
   }
 }
 
+// Weights of groups of channels have one element in each part of a row: read as they are or copied, and where totals read them, too.
+TEST(Rowwise, PartsOfARowHaveTheBitsOfCopies) {
+  const RowFunction normal = trace_rows(
+      [](Row& row, Expr x, Expr w, Expr b) {
+        const Expr mean = row.mean(x), centered = x - mean, rstd = rsqrt(row.mean(square(centered)) + 1e-5);
+        row.result(rstd);
+        return fma(centered * rstd, w, b);
+      },
+      std::array{DType::f32, DType::f32, DType::f32});
+  const RowFunction weighted =
+      trace_rows([](Row& row, Expr x, Expr w, Expr b) { return x * w - row.sum(x * w) + b; }, std::array{DType::f32, DType::f32, DType::f32});
+  CLUTCH_EACH_DEVICE(device) {
+    for (const Dims& sizes : {Dims{2, 3, 5, 32}, {2, 3, 5, 33}, {1, 2, 3, 1024}, {2, 2, 40, 16}, {3, 1, 1, 64}})
+      for (const RowFunction& f : {normal, weighted}) {
+        SCOPED_TRACE(to_string(sizes));
+        const Dims of_parts{1, sizes[1], sizes[2], 1};
+        const Tensor x = randn(sizes, {.device = device, .seed = 1}), w = randn(of_parts, {.device = device, .seed = 2}),
+                     b = randn(of_parts, {.device = device, .seed = 3});
+        const auto by = [&](const Tensor& of_w, const Tensor& of_b, std::string_view implementation) {
+          std::vector<std::vector<float>> all;
+          const Tensor all_inputs[] = {x, of_w, of_b};
+          for (const Tensor& t : rowwise(f, all_inputs, {.dims = {2, 3}, .implementation = std::string(implementation)})) all.push_back(t.to_host<float>());
+          return all;
+        };
+        const auto want = by(w.expand(sizes).contiguous(), b.expand(sizes).contiguous(), "rowwise_strided");
+        for (std::string_view implementation : {"", "rowwise_rows", "rowwise_strided"}) {
+          EXPECT_EQ(by(w, b, implementation), want) << implementation;
+          EXPECT_EQ(by(w, b.expand(sizes).contiguous(), implementation), want) << implementation;
+        }
+      }
+  }
+}
+
 TEST(RowFunction, TextsAreReadAsTheyAreWritten) {
   const DType f32 = DType::f32, f64 = DType::f64, i32 = DType::i32;
   const RowFunction all[] = {
