@@ -2,12 +2,12 @@
 // group_by: a stable radix sort of entry numbers by key. Each pass sorts by one digit, with a power of 2 of values: count, scan, base, place. Then offsets.
 // Entries are divided into `parts` of `chunk` entries; one item counts and places a part, in order, so that equal keys keep their order. Where groups have
 // several items, a work-group sorts a part in local memory (group/tiles.clh).
-// Needs: ID (int or long: entry numbers and counts).
+// Needs: ID (int or long: entry numbers and counts); CLUTCH_SCANNED: digits that an item of group_scan has, several where items have caches of their own.
 #include "common/launch.clh"
 #include "group/args.h"
 
-#if !defined(ID)
-#error "ID is not defined"
+#if !defined(ID) || !defined(CLUTCH_SCANNED)
+#error "ID and CLUTCH_SCANNED are not defined"
 #endif
 
 // The key of entry i. Numbers of an index that are no group have the key `groups`.
@@ -39,7 +39,7 @@ __kernel void group_count(CLUTCH_PREDICATE __global uchar* counts, ulong counts_
 }
 #endif
 
-// counts[p, d]: entries with digit d in the parts before p; totals[d]: in all parts.
+// counts[p, d]: entries with digit d in the parts before p; totals[d]: in all parts. An item has CLUTCH_SCANNED neighbouring digits.
 #ifdef CLUTCH_ENTRY_group_scan
 __kernel void group_scan(CLUTCH_PREDICATE __global uchar* counts, ulong counts_offset, __global uchar* totals, ulong totals_offset,
                          CLUTCH_ARGS(GroupArgs, args)) {
@@ -48,14 +48,16 @@ __kernel void group_scan(CLUTCH_PREDICATE __global uchar* counts, ulong counts_o
   const ulong parts = args.parts;
   const uint digits = args.digits;
   __global ID *count = (__global ID*)(counts + counts_offset), *total = (__global ID*)(totals + totals_offset);
-  for (ulong d = get_global_id(0); d < digits; d += get_global_size(0)) {
-    ID sum = 0;
-    for (ulong p = 0; p < parts; ++p) {
-      ID here = count[p * digits + d];
-      count[p * digits + d] = sum;
-      sum += here;
-    }
-    total[d] = sum;
+  for (ulong first = get_global_id(0) * CLUTCH_SCANNED; first < digits; first += get_global_size(0) * CLUTCH_SCANNED) {
+    const int there = (int)min((ulong)CLUTCH_SCANNED, digits - first);
+    ID sums[CLUTCH_SCANNED] = {0};
+    for (ulong p = 0; p < parts; ++p)
+      for (int d = 0; d < there; ++d) {
+        const ID here = count[p * digits + first + d];
+        count[p * digits + first + d] = sums[d];
+        sums[d] += here;
+      }
+    for (int d = 0; d < there; ++d) total[first + d] = sums[d];
   }
 }
 #endif

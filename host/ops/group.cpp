@@ -18,6 +18,7 @@ namespace {
 
 constexpr unsigned kBits = 11;                                                   ///< most bits of a digit: the output positions of a pass fit in a core's cache
 constexpr unsigned kCountedBits = 16;                                            ///< of entries that are counted alone
+constexpr std::int64_t kMostCounted = 1 << 22, kCountedOfEntry = 8;              ///< groups that cores count at once: in all, and for each entry
 constexpr unsigned kTileBits = std::bit_width(unsigned{GROUP_TILE_DIGITS}) - 1;  ///< the same of tiles
 constexpr const char* kOp = "group_by";
 
@@ -40,6 +41,9 @@ constexpr std::string_view kTiles = "group_tiles", kItems = "group_items";
 constexpr std::array<std::string_view, 5> kEntries{"group_count", "group_scan", "group_base", "group_place", "group_offsets"},
     kTileEntries{"group_tile_count", "group_tile_scan", "", "group_tile_place", "group_offsets"};
 
+/// Digits that an item of group_scan has.
+std::uint64_t scanned_by(const DeviceTraits& traits) { return row_tuning(traits).local == 1 ? 64 : 1; }
+
 std::string computes(const DeviceTraits&, const GroupProblem&) { return ""; }
 
 std::string fits_tiles(const DeviceTraits& traits, const GroupProblem& p) {
@@ -59,6 +63,7 @@ KernelPlan select(const DeviceTraits& traits, const GroupProblem& p, std::string
   KernelPlan plan{.stem = "group", .entry = (tiles ? kTileEntries : kEntries)[static_cast<std::size_t>(p.stage)], .tuning = row_tuning(traits)};
   if (p.stage == GroupStage::base) plan.tuning.set_items(1);
   if (tiles && p.stage != GroupStage::offsets) plan.tuning.set_items(GROUP_ITEMS);
+  plan.defines.set("CLUTCH_SCANNED", static_cast<std::int64_t>(scanned_by(traits)));
   plan.defines.set_text("ID", p.wide_id ? "long" : "int");
   return plan;
 }
@@ -78,6 +83,12 @@ Parts parts_of_items(std::int64_t n, bool one_item_a_group, std::uint64_t most =
   // More parts if many items run at once. They get little each, as one driver ends loops early (quirk loops_end_early).
   auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
   return {n, one_item_a_group ? std::max<std::uint64_t>((entries + 15) / 16, 256) : std::clamp<std::uint64_t>((entries + 511) / 512, 256, most)};
+}
+
+/// Parts for an item each whose counts of all groups are at most twice the entries, or those of one part.
+Parts few_parts(std::int64_t n, std::int64_t groups, int units) {
+  const std::int64_t most = std::clamp<std::int64_t>(2 * n / std::max<std::int64_t>(groups, 1), 1, std::min(units, 16));
+  return {n, static_cast<std::uint64_t>((std::max<std::int64_t>(n, 1) + most - 1) / most)};
 }
 
 /// The plans of a call.
@@ -117,10 +128,15 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
   const Plans plans(runtime, wide, options.implementation);
   Encoder encoder(stream, kOp);
   const bool one_item_a_group = row_tuning(runtime.traits()).local == 1, tiles = plans.tiles;
-  const Parts parts = tiles ? Parts(n, GROUP_TILE) : parts_of_items(n, one_item_a_group);
+  Parts parts = tiles ? Parts(n, GROUP_TILE) : parts_of_items(n, one_item_a_group);
   // Entries that are counted alone go to no places, which would be too many for a cache. Counts of all parts are fewer than entries then.
   const bool counts_alone = !ordered && parts.count * static_cast<std::uint64_t>(groups) <= static_cast<std::uint64_t>(n);
-  const unsigned most_bits = tiles ? kTileBits : counts_alone ? kCountedBits : kBits;
+  unsigned most_bits = tiles ? kTileBits : counts_alone ? kCountedBits : kBits;
+  // Many groups are counted at once, too, by cores with a part each: one pass takes less than several that place entries.
+  if (!ordered && !tiles && one_item_a_group && !(runtime.traits().quirks & kQuirkLoopsEndEarly) && groups <= std::min(kMostCounted, kCountedOfEntry * n)) {
+    if (!counts_alone) parts = few_parts(n, groups, runtime.traits().compute_units);
+    most_bits = std::bit_width(static_cast<std::uint64_t>(kMostCounted));
+  }
   unsigned passes = 1;
   while (passes * most_bits < 32 && static_cast<std::uint64_t>(groups) >> (passes * most_bits) != 0) ++passes;
   // Digits of similar size, so that a pass has fewer output positions.
@@ -150,6 +166,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
     bind_args(encoder, args);
     encoder.dispatch(plan.kernel, item_geometry(items, plan.tuning.local));
   };
+  const std::uint64_t scanned = scanned_by(runtime.traits());
   // Items that share a part, or a digit.
   const std::uint64_t team = tiles ? GROUP_ITEMS : 1;
   Tensor source = index;
@@ -160,7 +177,7 @@ Groups run(Runtime& runtime, const Tensor& given, std::int64_t groups, const Gro
     encoder.output(counts).input(source);
     send(GroupStage::count, parts.count * team);
     encoder.inout(counts).output(totals);
-    send(GroupStage::scan, digits * team);
+    send(GroupStage::scan, tiles ? digits * team : (digits + scanned - 1) / scanned);
     if (!tiles) {
       encoder.inout(totals);
       send(GroupStage::base, 1);
