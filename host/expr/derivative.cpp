@@ -161,11 +161,12 @@ ExprFunction conversion(DType from, DType to) {
 
 namespace {
 
-std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams* params) {
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams* params, const Positions& positions) {
   const ExprBody& body = *function.body();
   const std::vector<Expr> values = expressions_of(body, [&](std::size_t k, const std::vector<Expr>&) -> std::optional<Expr> {
     const ExprStep& s = body.steps[k];
     if (s.op == ExprOp::input) return cast(inputs[static_cast<std::size_t>(s.index)], s.dtype);
+    if (s.op == ExprOp::position && positions) return positions(s.index);
     if (!params || s.op != ExprOp::param) return std::nullopt;
     const double value = body.param_values[static_cast<std::size_t>(s.index)];
     auto found = params->find({s.dtype, value});
@@ -179,8 +180,10 @@ std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> in
 
 }  // namespace
 
-std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) { return applied(function, inputs, nullptr); }
-std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams& params) { return applied(function, inputs, &params); }
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs) { return applied(function, inputs, nullptr, {}); }
+std::vector<Expr> applied(const ExprFunction& function, std::span<const Expr> inputs, SharedParams& params, const Positions& positions) {
+  return applied(function, inputs, &params, positions);
+}
 
 ExprFunction compose(const ExprFunction& outer, const ExprFunction& inner) {
   std::vector<Expr> inputs;

@@ -57,8 +57,10 @@ struct Operand {
 struct Piece {
   const Meaning* meaning = nullptr;
   Space space;
-  std::vector<std::int64_t> gone;  ///< by dimension of the space: 1 if results have one element for all of it
-  std::vector<Operand> operands;   ///< elements, results, inputs, captured tensors
+  std::vector<std::int64_t> gone;   ///< by dimension of the space: 1 if results have one element for all of it
+  std::vector<Operand> operands;    ///< elements, results, inputs, captured tensors
+  std::vector<int> positions;       ///< dimensions of the node whose positions its function reads, none twice; each is one of the space, or of size 1
+  std::vector<int> places_of_dims;  ///< dimension of the space by dimension of the node; -1 of size 1
   bool is_product() const { return meaning->product != nullptr; }
   bool pointwise() const { return !meaning->rows && !is_product(); }
 };
@@ -135,8 +137,25 @@ View over(const View& view, const Space& from, const Space& to) {
   return made;
 }
 
-bool has_positions_but_places(const ExprFunction& f) {
-  return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index != kPlace; });
+/// Dimensions, of so many, whose positions a function reads, besides the place.
+std::vector<int> positions_of(const ExprFunction& f, int rank) {
+  std::set<int> all;
+  for (const ExprStep& s : f.body()->steps)
+    if (s.op == ExprOp::position && s.index != kPlace) all.insert(s.index < 0 ? s.index + rank : s.index);
+  return {all.begin(), all.end()};
+}
+
+bool reads_place(const ExprFunction& f) {
+  return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index == kPlace; });
+}
+
+/// For each dimension of a space the first one, of those of a finer space, that it is split into; then their number.
+std::vector<std::size_t> firsts_over(const Space& from, const Space& to) {
+  std::vector<std::size_t> firsts(from.sizes.size() + 1, to.sizes.size());
+  std::size_t d = to.sizes.size();
+  for (std::size_t k = from.sizes.size(); k-- > 0; firsts[k] = d)
+    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) --d;
+  return firsts;
 }
 
 /// The node as a part of a fused launch; nullopt, with a reason, if it is none.
@@ -162,7 +181,8 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
     why = "it has no elements";
     return std::nullopt;
   }
-  if (!m.function.empty() && has_positions_but_places(m.function)) {
+  if (!m.function.empty()) p.positions = positions_of(m.function, m.sizes.rank());
+  if (!p.positions.empty() && !p.pointwise()) {
     why = "its function reads the positions of elements";
     return std::nullopt;
   }
@@ -181,22 +201,27 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
   // Dimensions of size 1 go; a dimension joins the one inside it if every operand goes on there. What is gone stays apart from what is kept.
   std::vector<std::vector<std::int64_t>> kept(strides.size());  // from the innermost one out
   std::vector<std::int64_t> sizes;
-  bool inner_gone = false;
+  bool inner_gone = false, inner_apart = false;
+  p.places_of_dims.assign(static_cast<std::size_t>(m.sizes.rank()), -1);
   for (auto d = static_cast<std::size_t>(m.sizes.rank()); d-- > 0;) {
     const std::int64_t size = m.sizes[static_cast<int>(d)];
     if (size == 1) continue;
-    bool joins = !sizes.empty() && m.gone[d] == inner_gone && !p.is_product();
+    const bool apart = std::binary_search(p.positions.begin(), p.positions.end(), static_cast<int>(d));
+    bool joins = !sizes.empty() && m.gone[d] == inner_gone && !p.is_product() && !apart && !inner_apart;
     for (std::size_t k = 0; k < strides.size() && joins; ++k) joins = strides[k][d] == kept[k].back() * sizes.back();
     if (joins) {
       sizes.back() *= size;
       continue;
     }
-    inner_gone = m.gone[d];
+    inner_gone = m.gone[d], inner_apart = apart;
+    p.places_of_dims[d] = static_cast<int>(sizes.size());  // from the innermost one out
     sizes.push_back(size);
     p.gone.insert(p.gone.begin(), inner_gone);
     for (std::size_t k = 0; k < strides.size(); ++k) kept[k].push_back(strides[k][d]);
   }
   p.space.sizes.assign(sizes.rbegin(), sizes.rend());
+  for (int& place : p.places_of_dims)
+    if (place >= 0) place = static_cast<int>(sizes.size()) - 1 - place;
   for (std::size_t k = 0; k < kept.size(); ++k) p.operands[k].view.strides.assign(kept[k].rbegin(), kept[k].rend());
   if (m.rows && std::none_of(p.gone.begin(), p.gone.end(), [](std::int64_t g) { return g != 0; })) {
     why = "its rows have one element";
@@ -491,6 +516,7 @@ class Fuser {
   std::string too_large(const Group& group) const {
     std::size_t steps = 0, captured = 0, extents = 0;
     bool has_places = false;
+    std::set<std::size_t> positions;  // dimensions of the launch
     std::set<std::pair<DType, double>> params;
     const RowsMeaning* rows = group.rows.empty() ? nullptr : piece(group.rows[0]).meaning->rows.get();
     for (int node : group.nodes) {
@@ -498,7 +524,7 @@ class Fuser {
       if (!p.meaning->function.empty()) {
         const ExprBody& body = *p.meaning->function.body();
         steps += body.steps.size();
-        for (const ExprStep& step : body.steps) has_places = has_places || step.op == ExprOp::position;
+        has_places = has_places || reads_place(p.meaning->function);
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
         for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
       }
@@ -508,14 +534,21 @@ class Fuser {
           return "a reduction of it would have to store what it reduces, which another node reads";
       }
       if (rows != nullptr && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
+      if (rows != nullptr && !p.positions.empty()) return "a reduction takes no function that reads positions";
+      const std::vector<std::size_t> firsts = firsts_over(p.space, group.space);
+      for (int d : p.positions)
+        if (const int k = p.places_of_dims[static_cast<std::size_t>(d)]; k >= 0)
+          for (std::size_t g = firsts[static_cast<std::size_t>(k)]; g < firsts[static_cast<std::size_t>(k) + 1]; ++g) positions.insert(g);
     }
     const auto [inputs, results] = outside_of(group);
     const int leader = rows != nullptr ? group.rows[0] : group.product >= 0 ? group.product : group.nodes.front();
-    const std::size_t tensors = inputs.size() + results.size() + has_places, most = static_cast<std::size_t>(piece(leader).meaning->most_tensors);
+    const std::size_t tensors = inputs.size() + results.size() + has_places + positions.size(),
+                      most = static_cast<std::size_t>(piece(leader).meaning->most_tensors);
     if (steps > kMostSteps) return fmt::format("a launch has at most {} operations", kMostSteps);
     if (tensors > most) return fmt::format("its launch would have more than {} tensors", most);
     // A tensor is two arguments and, where one is not dense, a vector of strides, and a shape is a few.
-    const bool strided = rows != nullptr || group.product >= 0 || has_places || !all_dense(inputs, group.space) || !all_dense(results, group.space);
+    const bool strided =
+        rows != nullptr || group.product >= 0 || has_places || !positions.empty() || !all_dense(inputs, group.space) || !all_dense(results, group.space);
     const std::size_t lanes = rank_lanes(static_cast<std::int64_t>(group.space.sizes.size()));
     const std::size_t scalars = 2 * (tensors + captured) + extents + params.size() + 6, vectors = strided ? tensors + 1 : 0;
     if (scalars + vectors > Launch::kMaxArguments || 8 * scalars + 4 * lanes * vectors > Launch::kMaxBytes)
@@ -576,6 +609,7 @@ class Fuser {
     for (int node : group.nodes) {
       const Piece& p = piece(node);
       if (p.pointwise() && p.meaning->function.captured_count() > 0) return "a product's function reads no captured tensors";
+      if (p.pointwise() && (!p.positions.empty() || reads_place(p.meaning->function))) return "a product's function reads no positions";
       for (const Operand& o : p.operands)
         if (!o.apart && !merged_strides(over(o.view, p.space, group.space).strides, group.space, product.space))
           return "its tensors do not have a stride for each of a product's dimensions";
@@ -722,6 +756,23 @@ class Fuser {
     }
   };
 
+  /// Positions of a node in the dimensions of a launch.
+  static Positions positions_over(const Piece& p, const Space& space) {
+    if (p.positions.empty()) return {};
+    return [&p, &space, firsts = firsts_over(p.space, space)](int index) {
+      if (index == kPlace) return position(kPlace);
+      const int rank = p.meaning->sizes.rank(), k = p.places_of_dims[static_cast<std::size_t>(index < 0 ? index + rank : index)];
+      if (k < 0) return expr_constant(DType::i64, 0);
+      std::optional<Expr> all;
+      std::int64_t inner = 1;
+      for (std::size_t g = firsts[static_cast<std::size_t>(k) + 1]; g-- > firsts[static_cast<std::size_t>(k)]; inner *= space.sizes[g]) {
+        const Expr part = inner == 1 ? position(static_cast<int>(g)) : position(static_cast<int>(g)) * inner;
+        all = all ? part + *all : part;
+      }
+      return *all;
+    };
+  }
+
   /// first_total: index of the first total among the inputs of functions.
   std::optional<Built> build(const Group& group, int first_total, std::string& why) {
     Built built;
@@ -765,7 +816,7 @@ class Fuser {
           built.captured.push_back(p.operands[k]);
         }
         kept.push_back(captured.empty() ? m.function : m.function.with_captured(captured));
-        of_elements = applied(kept.back(), inputs, params);
+        of_elements = applied(kept.back(), inputs, params, positions_over(p, group.space));
       } else {
         const RowsMeaning& rows = *m.rows;
         const auto own = static_cast<int>(totals.size()), count = static_cast<int>(rows.totals.size());

@@ -181,6 +181,35 @@ TEST(Fused, OpsWithoutElementsStayAlone) {
   });
 }
 
+// Rows of a table by index, diagonals, and masks of triangles, beside calls of other shapes of the same elements.
+TEST(Fused, FunctionsOfPositionsAreFusedWithOthers) {
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensors state{random({7, 12}, device), random({5, 1, 12}, device, DType::f32, 2), random({20, 12}, device, DType::f32, 3),
+                        from_host<std::int64_t>({3, 19, 0, 7, 7, 2, 11}, device), random({5, 84}, device, DType::f32, 4)};
+    auto at = [](int dim) { return cast(position(dim), DType::f32); };
+    auto triangle = [](Expr x) { return select(position(-1) <= position(-2) + 2, x, Expr(-1)); };
+    Counts c = expect_eager_bits(device, state, [&](const Tensors& in) { return Tensors{add(mul(map(triangle, {relu(in[0])}), 2), in[0])}; });
+    EXPECT_EQ(c.launches, 1);
+    EXPECT_EQ(c.alone, 0);
+    c = expect_eager_bits(device, state, [&](const Tensors& in) {  // splits dimensions of the function's elements
+      const Tensor h = map([&](Expr x) { return x * at(1) + at(0) * 0.5; }, {in[4]});
+      return Tensors{add(h.reshape({5, 7, 12}), in[1])};
+    });
+    EXPECT_EQ(c.launches, 1);
+    c = expect_eager_bits(device, state, [](const Tensors& in) { return Tensors{mul(add(index_select(in[2], 0, in[3]), in[0]), 3)}; });
+    EXPECT_LE(c.launches + c.alone, 2);
+    expect_eager_bits(device, state, [&](const Tensors& in) {  // in place, by rows, behind a product, and draws beside them
+      map_out(std::span(&in[0], 1), trace(triangle, std::array{DType::f32}), std::span(&in[0], 1));
+      const Tensor h = linalg::matmul(in[0], in[2].mT());
+      return Tensors{nn::softmax(map(triangle, {h})), map([&](Expr x) { return x * random_uniform() + at(0); }, {in[0]}),
+                     sum(map(triangle, {in[0]}), {.dims = {1}})};
+    });
+    expect_eager_bits(device, {random({1, 1, 6}, device), random({1}, device)}, [&](const Tensors& in) {
+      return Tensors{add(map([&](Expr x) { return x + at(0) + at(1) * 3 + at(2); }, {in[0]}), in[1]), map([&](Expr x) { return x + at(0); }, {mul(in[1], 2)})};
+    });
+  }
+}
+
 TEST(Fused, ProductsTakeWhatReadsThem) {
   struct Case {
     Dims a, b;
