@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/program_ops.hpp"
 
+#include <clutch/ops/segment.hpp>
+#include <clutch/sparse.hpp>
+
 #include "runtime/storage.hpp"
 
 #include <fmt/format.h>
@@ -327,6 +330,20 @@ bool draw_index(CallDraw& d, ProgramCall& call) {
   int t = d.floating();
   if (d[t].rank() == 0) return false;
   call.tensors = {t, d.indices({d.size()}, d[t].size(0))};
+  return true;
+}
+// Segments may be empty, overlap and be in any order.
+bool draw_segments(CallDraw& d, ProgramCall& call) {
+  int t = d.floating();
+  if (d[t].rank() == 0) return false;
+  call.tensors = {t, d.indices({d.size() + 1}, d[t].size(0) + 1)};
+  return true;
+}
+bool draw_spmm(CallDraw& d, ProgramCall& call) {
+  int t = d.floating();
+  if (d[t].rank() != 2) return false;
+  const std::int64_t entries = d.size();
+  call.tensors = {t, d.indices({d.size() + 1}, entries + 1), d.indices({entries}, d[t].size(0)), d.exactly({entries}, d[t].dtype())};
   return true;
 }
 bool draw_index_put(CallDraw& d, ProgramCall& call) {
@@ -681,6 +698,9 @@ const std::vector<ProgramOp>& all_program_ops() {
       {"index_select", 1, false, Does::makes, 0, draw_index_select, [](C c) { return one(index_select(c[0], static_cast<int>(c.whole("dim")), c[1])); }},
       {"gather", 1, false, Does::makes, 0, draw_gather, [](C c) { return one(gather(c[0], static_cast<int>(c.whole("dim")), c[1])); }},
       {"index", 1, false, Does::makes, 0, draw_index, [](C c) { return one(index(c[0], {c[1]})); }},
+      {"segment_reduce", 1, false, Does::makes, 0, draw_segments, [](C c) { return one(segment_reduce(c[0], c[1])); }},
+      {"spmm", 1, false, Does::makes, 0, draw_spmm,
+       [](C c) { return one(sparse::spmm({.offsets = c[1], .columns = c[2], .values = c[3], .width = c[0].size(0)}, c[0])); }},
       {"index_put_", 1, false, Does::writes, 1, draw_index_put,
        [](C c) {
          index_put_(c[0], {c[1]}, c[2], {.accumulate = c.has("accumulate")});
