@@ -534,7 +534,8 @@ class Fuser {
           return "a reduction of it would have to store what it reduces, which another node reads";
       }
       if (rows != nullptr && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
-      if (rows != nullptr && !p.positions.empty()) return "a reduction takes no function that reads positions";
+      if (rows != nullptr && p.pointwise() && (!p.positions.empty() || reads_place(p.meaning->function)))
+        return "a reduction takes no function that reads positions";
       const std::vector<std::size_t> firsts = firsts_over(p.space, group.space);
       for (int d : p.positions)
         if (const int k = p.places_of_dims[static_cast<std::size_t>(d)]; k >= 0)
