@@ -797,8 +797,8 @@ void run(std::span<const Tensor> outputs, const RowFunction& f, std::span<const 
   const bool has_parts = !many && !columns && !short_rows && takes_parts(targets, f, inputs, c, options.implementation);
   auto needs_copy = [&](const Tensor& t, bool may_repeat) {
     if (has_parts) return false;
-    if (short_rows) return is_of_each_element(t, c);
     const std::optional<std::int64_t> stride = inner_stride(broadcast_strides(t, c.sizes), c);
+    if (short_rows) return !stride || is_of_each_element(t, c);
     return many || !stride || (wants_rows && *stride != 1 && !(may_repeat && *stride == 0));
   };
   auto dense = [&](const Dims& sizes, DType dtype) {

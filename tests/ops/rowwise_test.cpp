@@ -741,6 +741,18 @@ TEST(Rowwise, PartsOfARowHaveTheBitsOfCopies) {
   }
 }
 
+// Many short rows, which go as lanes, with inputs that have no single stride along a row.
+TEST(Rowwise, ShortRowsOfOtherStridesHaveTheBitsOfCopies) {
+  const RowFunction f = trace_rows([](Row& row, Expr a, Expr w) { return (a - row.sum(a)) * w; }, std::array{DType::f32, DType::f32});
+  CLUTCH_EACH_DEVICE(device) {
+    const Tensor x = randn({100, 3, 4}, {.device = device, .seed = 1});
+    for (const Tensor& w : {randn({3, 1}, {.device = device, .seed = 2}), randn({4, 3}, {.device = device, .seed = 3}).mT()}) {
+      const Tensor given[] = {x, w}, copied[] = {x, w.expand(x.sizes()).contiguous()};
+      EXPECT_EQ(rowwise(f, given, {.dims = {1, 2}})[0].to_bytes(), rowwise(f, copied, {.dims = {1, 2}, .implementation = "rowwise_strided"})[0].to_bytes());
+    }
+  }
+}
+
 TEST(RowFunction, TextsAreReadAsTheyAreWritten) {
   const DType f32 = DType::f32, f64 = DType::f64, i32 = DType::i32;
   const RowFunction all[] = {
