@@ -61,6 +61,8 @@ struct Piece {
   std::vector<Operand> operands;    ///< elements, results, inputs, captured tensors
   std::vector<int> positions;       ///< dimensions of the node whose positions its function reads, none twice; each is one of the space, or of size 1
   std::vector<int> places_of_dims;  ///< dimension of the space by dimension of the node; -1 of size 1
+  bool reads_place = false;         ///< its function reads the place of elements
+  bool reads_positions() const { return reads_place || !positions.empty(); }
   bool is_product() const { return meaning->product != nullptr; }
   bool pointwise() const { return !meaning->rows && !is_product(); }
 };
@@ -93,17 +95,22 @@ std::optional<Space> common_space(const Space& a, const Space& b) {
   return made;
 }
 
+/// For each dimension of a space the first one, of those of a finer space, that it is split into; then their number.
+std::vector<std::size_t> firsts_over(const Space& from, const Space& to) {
+  std::vector<std::size_t> firsts(from.sizes.size() + 1, to.sizes.size());
+  std::size_t d = to.sizes.size();
+  for (std::size_t k = from.sizes.size(); k-- > 0; firsts[k] = d)
+    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) --d;
+  return firsts;
+}
+
 /// Strides over a finer space. `to` splits dimensions of `from`.
 std::vector<std::int64_t> split_strides(const std::vector<std::int64_t>& strides, const Space& from, const Space& to) {
   std::vector<std::int64_t> result(to.sizes.size());
-  std::size_t d = to.sizes.size();
-  for (std::size_t k = from.sizes.size(); k-- > 0;) {
+  const std::vector<std::size_t> firsts = firsts_over(from, to);
+  for (std::size_t k = 0; k < from.sizes.size(); ++k) {
     std::int64_t stride = strides[k];
-    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) {
-      --d;
-      result[d] = stride;
-      stride *= to.sizes[d];
-    }
+    for (std::size_t d = firsts[k + 1]; d-- > firsts[k]; stride *= to.sizes[d]) result[d] = stride;
   }
   return result;
 }
@@ -111,9 +118,9 @@ std::vector<std::int64_t> split_strides(const std::vector<std::int64_t>& strides
 /// Flags of dimensions over a finer space.
 std::vector<std::int64_t> flags_over(const std::vector<std::int64_t>& flags, const Space& from, const Space& to) {
   std::vector<std::int64_t> result(to.sizes.size());
-  std::size_t d = to.sizes.size();
-  for (std::size_t k = from.sizes.size(); k-- > 0;)
-    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) result[--d] = flags[k];
+  const std::vector<std::size_t> firsts = firsts_over(from, to);
+  for (std::size_t k = 0; k < from.sizes.size(); ++k)
+    for (std::size_t d = firsts[k]; d < firsts[k + 1]; ++d) result[d] = flags[k];
   return result;
 }
 
@@ -149,15 +156,6 @@ bool reads_place(const ExprFunction& f) {
   return std::any_of(f.body()->steps.begin(), f.body()->steps.end(), [](const ExprStep& s) { return s.op == ExprOp::position && s.index == kPlace; });
 }
 
-/// For each dimension of a space the first one, of those of a finer space, that it is split into; then their number.
-std::vector<std::size_t> firsts_over(const Space& from, const Space& to) {
-  std::vector<std::size_t> firsts(from.sizes.size() + 1, to.sizes.size());
-  std::size_t d = to.sizes.size();
-  for (std::size_t k = from.sizes.size(); k-- > 0; firsts[k] = d)
-    for (std::int64_t covered = 1; covered < from.sizes[k]; covered *= to.sizes[d]) --d;
-  return firsts;
-}
-
 /// The node as a part of a fused launch; nullopt, with a reason, if it is none.
 std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& why) {
   if (node.kind != GraphNodeKind::kernel) {
@@ -181,7 +179,7 @@ std::optional<Piece> as_piece(const GraphWork& node, int number, std::string& wh
     why = "it has no elements";
     return std::nullopt;
   }
-  if (!m.function.empty()) p.positions = positions_of(m.function, m.sizes.rank());
+  if (!m.function.empty()) p.positions = positions_of(m.function, m.sizes.rank()), p.reads_place = reads_place(m.function);
   if (!p.positions.empty() && !p.pointwise()) {
     why = "its function reads the positions of elements";
     return std::nullopt;
@@ -524,7 +522,7 @@ class Fuser {
       if (!p.meaning->function.empty()) {
         const ExprBody& body = *p.meaning->function.body();
         steps += body.steps.size();
-        has_places = has_places || reads_place(p.meaning->function);
+        has_places = has_places || p.reads_place;
         for (std::size_t k = 0; k < body.params.size(); ++k) params.emplace(body.params[k], body.param_values[k]);
         for (const ExprBody::Buffer& b : body.buffers) extents += 2 * static_cast<std::size_t>(b.rank);
       }
@@ -534,8 +532,7 @@ class Fuser {
           return "a reduction of it would have to store what it reduces, which another node reads";
       }
       if (rows != nullptr && p.pointwise() && p.meaning->function.captured_count() > 0) return "a reduction takes no function that reads captured tensors";
-      if (rows != nullptr && p.pointwise() && (!p.positions.empty() || reads_place(p.meaning->function)))
-        return "a reduction takes no function that reads positions";
+      if (rows != nullptr && p.pointwise() && p.reads_positions()) return "a reduction takes no function that reads positions";
       const std::vector<std::size_t> firsts = firsts_over(p.space, group.space);
       for (int d : p.positions)
         if (const int k = p.places_of_dims[static_cast<std::size_t>(d)]; k >= 0)
@@ -610,7 +607,7 @@ class Fuser {
     for (int node : group.nodes) {
       const Piece& p = piece(node);
       if (p.pointwise() && p.meaning->function.captured_count() > 0) return "a product's function reads no captured tensors";
-      if (p.pointwise() && (!p.positions.empty() || reads_place(p.meaning->function))) return "a product's function reads no positions";
+      if (p.pointwise() && p.reads_positions()) return "a product's function reads no positions";
       for (const Operand& o : p.operands)
         if (!o.apart && !merged_strides(over(o.view, p.space, group.space).strides, group.space, product.space))
           return "its tensors do not have a stride for each of a product's dimensions";
