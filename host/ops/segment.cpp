@@ -218,7 +218,7 @@ void give_epilogue(Encoder& encoder, const Segments& s, const Tensor& target, bo
 /// A reduction's launch without its tensors, which are, behind its output and the inputs of its function: data, offsets, columns, values, self, firsts, places;
 /// those that it does not have are others in their place.
 struct LaunchedSegments : ProductMeaning {
-  Segments segments;  ///< undefined tensors stand for those of the launch that it does not read
+  Segments segments;  ///< without its tensors, its function and that one's inputs
   bool has_offsets, has_columns, has_values, has_self, has_firsts;
   SegmentOptions options;
 };
