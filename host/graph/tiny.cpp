@@ -360,21 +360,47 @@ class Tables {
     return false;
   }
 
+  /// True for a large fill that follows nothing: it may wait until all else that a step needs is there, and its buffer is not held any longer.
+  bool may_wait(int step) const {
+    const GraphWork& w = work(step);
+    const bool fills = w.kind == GraphNodeKind::fill || (w.kind == GraphNodeKind::kernel && w.meaning && w.meaning->known == Meaning::Known::fill);
+    return fills && !small_[static_cast<std::size_t>(step)] && before_[static_cast<std::size_t>(step)].empty() &&
+           !after_[static_cast<std::size_t>(step)].empty();
+  }
+
   /// Steps in an order in which each follows those that it depends on, with small ones behind small ones where that can be.
   std::vector<int> scheduled() const {
-    std::vector<std::size_t> missing(steps().size());
+    std::vector<std::size_t> missing(steps().size());  // those of `before_` that are not in the order
+    std::vector<std::size_t> waiting(steps().size());  // and of these the ones that may wait
     std::set<int> ready[2];
+    auto add_ready = [&](int step) { ready[small_[static_cast<std::size_t>(step)].has_value()].insert(step); };
+    auto look = [&](int step) {
+      const auto s = static_cast<std::size_t>(step);
+      if (missing[s] == 0) return add_ready(step);
+      if (missing[s] != waiting[s]) return;
+      for (int earlier : before_[s])
+        if (may_wait(earlier)) add_ready(earlier);
+    };
+    std::vector<char> placed(steps().size());
+    for (std::size_t s = 0; s < steps().size(); ++s) {
+      missing[s] = before_[s].size();
+      waiting[s] = static_cast<std::size_t>(std::count_if(before_[s].begin(), before_[s].end(), [&](int earlier) { return may_wait(earlier); }));
+    }
     for (std::size_t s = 0; s < steps().size(); ++s)
-      if ((missing[s] = before_[s].size()) == 0) ready[small_[s].has_value()].insert(static_cast<int>(s));
+      if (!may_wait(static_cast<int>(s))) look(static_cast<int>(s));
     std::vector<int> order;
     bool is_small = true;
     while (!ready[0].empty() || !ready[1].empty()) {
       if (ready[is_small].empty()) is_small = !is_small;
       const int step = *ready[is_small].begin();
       ready[is_small].erase(ready[is_small].begin());
+      if (std::exchange(placed[static_cast<std::size_t>(step)], 1)) continue;  // a fill that several steps asked for
       order.push_back(step);
-      for (int next : after_[static_cast<std::size_t>(step)])
-        if (--missing[static_cast<std::size_t>(next)] == 0) ready[small_[static_cast<std::size_t>(next)].has_value()].insert(next);
+      for (int next : after_[static_cast<std::size_t>(step)]) {
+        --missing[static_cast<std::size_t>(next)];
+        if (may_wait(step)) --waiting[static_cast<std::size_t>(next)];
+        look(next);
+      }
     }
     return order;
   }
