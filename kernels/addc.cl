@@ -123,37 +123,54 @@ __kernel void addc_contiguous(CLUTCH_PREDICATE __global uchar* out, ulong out_of
 
 // Rows: the output's inner stride is 1, the inputs' are 0 or 1, the outer dimensions are anything.
 #ifdef CLUTCH_ENTRY_addc_rows
+#define COMBINE_OF_ROW(i) STORE(out, o.at[0] + (i), combine(LOAD(input, o.at[1] + (i)*si), LOAD(t1, o.at[2] + (i)*sa), LOAD(t2, o.at[3] + (i)*sb), value, one));
 #if VECTORS
 #define LOAD_ROW(p, o, s, i, load) ((s) ? load(p, (o) + (i)) : (V)LOAD(p, o))
-#define WALK_ROW(load, store)                                                \
-  for (IDX i = begin + (IDX)item * LANES; i < tail; i += (IDX)items * LANES) \
-    store(out, o.at[0] + i,                                                  \
-          combinev(LOAD_ROW(input, o.at[1], si, i, load), LOAD_ROW(t1, o.at[2], sa, i, load), LOAD_ROW(t2, o.at[3], sb, i, load), value, one));
+#define COMBINE_ROW(i, load, store) \
+  store(out, o.at[0] + i, combinev(LOAD_ROW(input, o.at[1], si, i, load), LOAD_ROW(t1, o.at[2], sa, i, load), LOAD_ROW(t2, o.at[3], sb, i, load), value, one));
+#define WALK_ROW(load, store) \
+  for (IDX i = begin + (IDX)item * LANES; i < tail; i += (IDX)items * LANES) COMBINE_ROW(i, load, store)
+#ifdef VECTORS_MAY_BE_WHOLE
+#define COMBINE_VECTOR(i, o)                                                                                                                    \
+  if (CLUTCH_WHOLE((ulong)out | (ulong)input | (ulong)t1 | (ulong)t2) && (o.at[0] | o.at[1] * si | o.at[2] * sa | o.at[3] * sb) % LANES == 0) { \
+    COMBINE_ROW(i, LOADA, STOREA)                                                                                                               \
+  } else {                                                                                                                                      \
+    COMBINE_ROW(i, LOADV, STOREV)                                                                                                               \
+  }
+#else
+#define COMBINE_VECTOR(i, o) COMBINE_ROW(i, LOADV, STOREV)
 #endif
+#else
+#define COMBINE_VECTOR(i, o) \
+  for (int j = 0; j < LANES; ++j) COMBINE_OF_ROW(i + j)
+#endif
+#define COMBINE_UNIT(unit, o)                             \
+  const IDX first = unit * LANES;                         \
+  if (first + LANES <= inner) {                           \
+    COMBINE_VECTOR(first, o)                              \
+  } else {                                                \
+    for (IDX i = first; i < inner; ++i) COMBINE_OF_ROW(i) \
+  }
 static inline void addc_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* input, __global const uchar* t1, __global const uchar* t2,
                                   const Shape* shape, ulong n, ACC value) {
   int one = value == (ACC)1;
+  const IDX si = (IDX)shape->stride[1][0], sa = (IDX)shape->stride[2][0], sb = (IDX)shape->stride[3][0];
+#ifdef CLUTCH_IS_CPU
   ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
-  IDX si = (IDX)shape->stride[1][0], sa = (IDX)shape->stride[2][0], sb = (IDX)shape->stride[3][0];
   for (ulong tile = group; tile < tiles; tile += groups) {
     ulong row = tile / chunks;
     IDX begin = (IDX)((tile - row * chunks) * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, inner), tail = begin;
     Offsets o = clutch_offsets(shape, 1, (IDX)row);
 #if VECTORS
     tail = begin + (end - begin) / LANES * LANES;
-#ifdef VECTORS_MAY_BE_WHOLE
-    const IDX places = o.at[0] | o.at[1] * si | o.at[2] * sa | o.at[3] * sb;
-    if (CLUTCH_WHOLE((ulong)out | (ulong)input | (ulong)t1 | (ulong)t2 | (ulong)places * sizeof(T))) {
-      WALK_ROW(LOADA, STOREA)
-    } else
+    WALK_ROW(LOADV, STOREV)
 #endif
-    {
-      WALK_ROW(LOADV, STOREV)
-    }
-#endif
-    for (IDX i = tail + (IDX)item; i < end; i += (IDX)items)
-      STORE(out, o.at[0] + i, combine(LOAD(input, o.at[1] + i * si), LOAD(t1, o.at[2] + i * sa), LOAD(t2, o.at[3] + i * sb), value, one));
+    for (IDX i = tail + (IDX)item; i < end; i += (IDX)items) COMBINE_OF_ROW(i)
   }
+#else
+  const IDX inner = (IDX)shape->size[0];
+  WALK_UNITS(shape, COMBINE_UNIT)
+#endif
 }
 
 __kernel void addc_rows(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* input, ulong input_offset, __global const uchar* t1,

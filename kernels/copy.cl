@@ -3,7 +3,8 @@
 // Ownership: a group owns tiles of CLUTCH_TILE elements (bytes in copy_bytes), in copy_transposed squares, on CPUs blocks that follow each other. Local memory:
 // a square in copy_transposed, but none on CPUs.
 // Needs: for moves T, an unsigned type of the element's size; for casts S_NAME and D_NAME (dtypes, the real one of a complex
-// type), CLUTCH_S_KIND and CLUTCH_D_KIND (copy/args.h), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE.
+// type), CLUTCH_S_KIND and CLUTCH_D_KIND (copy/args.h), CLUTCH_S_COMPLEX, CLUTCH_D_COMPLEX, CLUTCH_SATURATE; for copy_transposed
+// CLUTCH_ITEMS, the items of a group.
 // Source: PyTorch 2.12's casts; OCP 8-bit floating point specification for the f8 formats.
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
@@ -337,32 +338,62 @@ CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, _
 // A square goes through local memory, so that both sides are accessed along their rows. Rows of the square are COPY_SQUARE + 1 elements apart, so that
 // neighbours of a column are in different banks.
 #define ROW (COPY_SQUARE + 1)
+#define UIDX CLUTCH_CONCAT(u, IDX)
+#if CLUTCH_ITEMS % COPY_SQUARE == 0
+// Each item has elements of one column, every TURN-th one. All loads of a full square come before the stores.
+#define TURN (CLUTCH_ITEMS / COPY_SQUARE)
+#define TURNS (COPY_SQUARE / TURN)
+#define LOAD_SQUARE                                                                                         \
+  const int line = (int)item / COPY_SQUARE, column = (int)item % COPY_SQUARE;                               \
+  from += (IDX)line * in_step + column, to += (IDX)line * out_step + column;                                \
+  if (full) {                                                                                               \
+    T loaded[TURNS];                                                                                        \
+    _Pragma("unroll") for (int t = 0; t < TURNS; ++t) loaded[t] = from[(IDX)(t * TURN) * in_step];          \
+    _Pragma("unroll") for (int t = 0; t < TURNS; ++t) square[(line + t * TURN) * ROW + column] = loaded[t]; \
+  } else if (column < height) {                                                                             \
+    for (int i = line; i < width; i += TURN) square[i * ROW + column] = from[(IDX)(i - line) * in_step];    \
+  }
+#define STORE_SQUARE                                                                                                           \
+  if (full) {                                                                                                                  \
+    _Pragma("unroll") for (int t = 0; t < TURNS; ++t) to[(IDX)(t * TURN) * out_step] = square[column * ROW + line + t * TURN]; \
+  } else if (column < width) {                                                                                                 \
+    for (int i = line; i < height; i += TURN) to[(IDX)(i - line) * out_step] = square[column * ROW + i];                       \
+  }
+#else
+#define LOAD_SQUARE                                                                     \
+  for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {             \
+    const int i = k / COPY_SQUARE, j = k % COPY_SQUARE;                                 \
+    if (full || (i < width && j < height)) square[i * ROW + j] = from[i * in_step + j]; \
+  }
+#define STORE_SQUARE                                                                   \
+  for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {            \
+    const int i = k % COPY_SQUARE, j = k / COPY_SQUARE;                                \
+    if (full || (i < width && j < height)) to[j * out_step + i] = square[i * ROW + j]; \
+  }
+#endif
 CLUTCH_INLINE void copy_transposed_body(CLUTCH_ID_PARAMS, __global uchar* out, __global const uchar* in, const Shape* shape, ulong n, __local T* square) {
-  const ulong across = ((ulong)shape->size[0] + COPY_SQUARE - 1) / COPY_SQUARE, down = ((ulong)shape->size[1] + COPY_SQUARE - 1) / COPY_SQUARE;
-  const ulong squares = n / ((ulong)shape->size[0] * (ulong)shape->size[1]) * across * down;
+  const UIDX across = ((UIDX)shape->size[0] + COPY_SQUARE - 1) / COPY_SQUARE, down = ((UIDX)shape->size[1] + COPY_SQUARE - 1) / COPY_SQUARE;
+  const UIDX squares = (UIDX)n / ((UIDX)shape->size[0] * (UIDX)shape->size[1]) * across * down;
   const IDX out_step = (IDX)shape->stride[0][1], in_step = (IDX)shape->stride[1][0];
-  for (ulong at = group; at < squares; at += groups) {
-    const ulong matrix = at / (across * down), place = at - matrix * (across * down), lower = place / across;
+  for (UIDX at = (UIDX)group; at < squares; at += (UIDX)groups) {
+    const UIDX matrix = at / (across * down), place = at - matrix * (across * down), lower = place / across;
     const IDX x = (IDX)(place - lower * across) * COPY_SQUARE, y = (IDX)lower * COPY_SQUARE;
     const int width = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[0] - x), height = (int)min((IDX)COPY_SQUARE, (IDX)shape->size[1] - y);
     const Offsets o = clutch_offsets(shape, 2, (IDX)matrix);
     __global T* to = (__global T*)out + (o.at[0] + x + y * out_step);
     __global const T* from = (__global const T*)in + (o.at[1] + x * in_step + y);
-    for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {
-      const int i = k / COPY_SQUARE, j = k % COPY_SQUARE;
-      if (i < width && j < height) square[i * ROW + j] = from[i * in_step + j];
-    }
+    const int full = width == COPY_SQUARE && height == COPY_SQUARE;
+    LOAD_SQUARE
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = (int)item; k < COPY_SQUARE * COPY_SQUARE; k += (int)items) {
-      const int i = k % COPY_SQUARE, j = k / COPY_SQUARE;
-      if (i < width && j < height) to[j * out_step + i] = square[i * ROW + j];
-    }
+    STORE_SQUARE
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
 #endif
 
-__kernel void copy_transposed(CLUTCH_PREDICATE __global uchar* out, ulong out_offset, __global const uchar* in, ulong in_offset, ulong n, CLUTCH_SHAPE_PARAMS) {
+__kernel __attribute__((reqd_work_group_size(CLUTCH_ITEMS, 1, 1))) void copy_transposed(CLUTCH_PREDICATE __global uchar* out, ulong out_offset,
+                                                                                        __global const uchar* in, ulong in_offset, ulong n,
+                                                                                        CLUTCH_SHAPE_PARAMS) {
   CLUTCH_IF_PREDICATE
   CLUTCH_SHAPE(shape)
 #ifdef CLUTCH_IS_CPU
@@ -396,29 +427,18 @@ static inline void copy_rows_body(CLUTCH_ID_PARAMS, __global uchar* out, __globa
     WALK_RUNS(shape, begin, end, PUT_RUN)
   }
 #else
-  ulong inner = (ulong)shape->size[0], chunks = (inner + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / inner * chunks;
-  IDX step = (IDX)shape->stride[1][0];
-  for (ulong tile = group; tile < tiles; tile += groups) {
-    ulong row = tile / chunks;
-    IDX begin = (IDX)((tile - row * chunks) * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, inner);
-    Offsets o = clutch_offsets(shape, 1, (IDX)row);
-    __global T* to = (__global T*)out + o.at[0];
-    __global const T* from = (__global const T*)in + o.at[1];
-#ifdef CLUTCH_HAS_WHOLE
-    // Blocks of 16 bytes where both addresses are multiples of them.
-    const IDX each = (IDX)(sizeof(uint4) / sizeof(T)), tail = begin + (end - begin) / each * each;
-    if (each > 1 && step != 0 && ((ulong)to | (ulong)from) % sizeof(uint4) == 0) {
-      for (IDX i = begin + (IDX)item * each; i < tail; i += (IDX)items * each) *(__global uint4*)(to + i) = *(__global const uint4*)(from + i);
-      begin = tail;
-    }
-#endif
-    if (step) {
-      for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = from[i];
-    } else {
-      T x = from[0];
-      for (IDX i = begin + (IDX)item; i < end; i += (IDX)items) to[i] = x;
-    }
-  }
+  // Units are blocks of 16 bytes where the host found that rows consist of them, else elements.
+  const int each = shape->size[CLUTCH_SHAPE_UNITS] == shape->size[0] ? 1 : (int)(sizeof(uint4) / sizeof(T));
+  const int whole = each > 1 && ((ulong)out | (ulong)in) % sizeof(uint4) == 0;
+  const IDX step = (IDX)shape->stride[1][0];
+#define MOVE_UNIT(unit, o)                                                         \
+  __global T* to = (__global T*)out + (o.at[0] + unit * each);                     \
+  __global const T* from = (__global const T*)in + (o.at[1] + unit * each * step); \
+  if (whole)                                                                       \
+    *(__global uint4*)to = *(__global const uint4*)from;                           \
+  else                                                                             \
+    for (int j = 0; j < each; ++j) to[j] = from[j * step];
+  WALK_UNITS(shape, MOVE_UNIT)
 #endif
 }
 

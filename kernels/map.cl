@@ -11,12 +11,14 @@
 // Operands are b0, b1, ...: outputs, inputs, then positions, which have strides and no memory.
 #include "common/expr.clh"
 #include "common/launch.clh"
+#include "common/shape.h"
 #include "common/shared.h"
 
 #if !defined(CLUTCH_OPERANDS) || !defined(IDX) || !defined(CLUTCH_TILE) || !defined(CLUTCH_RANK_LANES)
 #error "CLUTCH_OPERANDS, IDX, CLUTCH_TILE and CLUTCH_RANK_LANES are not defined"
 #endif
 
+#include "common/over_size.clh"
 #ifdef CLUTCH_RANDOM
 #include "common/expr_random.clh"
 #define CLUTCH_DRAW CLUTCH_DRAW_ANY
@@ -24,6 +26,7 @@
 #include "expression.clh"
 
 #define CLUTCH_SHAPE_VECTOR CLUTCH_CONCAT(IDX, CLUTCH_RANK_LANES)
+#define CLUTCH_SHAPE_DIVISORS CLUTCH_CONCAT(ulong, CLUTCH_RANK_LANES)  // of the sizes, but for the last one
 // A loop over dimensions; by constants where an array whose elements none names would be in each item's memory.
 #ifdef CLUTCH_IS_CPU
 #define DIMENSIONS(d, first, end) for (int d = first; d < (end); ++d)
@@ -191,7 +194,8 @@ static inline void map_rows_tail(const IDX* row, const IDX* inner, IDX i, int co
   CLUTCH_EXPRESSION(LOAD_GATHERED, POSITION_GATHERED, STORE_SCATTERED)
 #endif
 }
-CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                                 CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
@@ -207,36 +211,47 @@ CLUTCH_INLINE void map_rows_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHA
   }
   WALK_RUNS(RUN_OF_ROW)
 #else
-  ulong chunks = ((ulong)size[0] + CLUTCH_TILE - 1) / CLUTCH_TILE, tiles = n / (ulong)size[0] * chunks;
-  for (ulong tile = group; tile < tiles; tile += groups) {
-    IDX index = (IDX)(tile / chunks), row[CLUTCH_OPERANDS];
-    IDX begin = (IDX)(tile % chunks * CLUTCH_TILE), end = (IDX)min((ulong)begin + CLUTCH_TILE, (ulong)size[0]), tail = begin + (end - begin) / WIDTH * WIDTH;
-    for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = 0;
-    DIMENSIONS(d, 1, rank) {
-      IDX next = index / size[d], x = index - next * size[d];
-      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += x * stride[k][d];
-      index = next;
-    }
+  ulong divisor[CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(divisors, 0, divisor);
+  // An item takes a vector of a row at a time; dimension 0's divisor is that of a row's vectors.
+  const IDX vectors = (size[0] + WIDTH - 1) / WIDTH;
+  ulong all = (ulong)vectors;
+  DIMENSIONS(d, 1, rank) all *= (ulong)size[d];
+  for (ulong tile = group; tile * CLUTCH_UNITS_OF_TILE(CLUTCH_TILE) < all; tile += groups) {
+    const IDX first = (IDX)(tile * CLUTCH_UNITS_OF_TILE(CLUTCH_TILE));
+    const int taken = (int)min(all - (ulong)first, (ulong)CLUTCH_UNITS_OF_TILE(CLUTCH_TILE));
+    for (int unit = (int)item; unit < taken; unit += (int)items) {
+      IDX index = vectors == 1 ? first + unit : over_size(first + unit, vectors, divisor[0]), row[CLUTCH_OPERANDS];
+      const IDX i = (first + unit - index * vectors) * WIDTH;
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] = 0;
+      DIMENSIONS(d, 1, rank) {
+        const IDX next = d + 1 < rank ? over_size(index, size[d], divisor[d]) : 0, x = index - next * size[d];
+        for (int k = 0; k < CLUTCH_OPERANDS; ++k) row[k] += x * stride[k][d];
+        index = next;
+      }
+      if (size[0] - i < WIDTH) {
+        map_rows_tail(row, inner, i, (int)(size[0] - i) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
+        continue;
+      }
 #ifdef CLUTCH_HAS_WHOLE
-    // Rows begin at multiples of a vector then.
-    IDX places = 0;
-    for (int k = 0; k < CLUTCH_OPERANDS; ++k) places |= row[k] * inner[k];
-    if (CLUTCH_WHOLE(CLUTCH_ADDRESSES) && places % WIDTH == 0) {
-      WALK_VECTORS(IDX, LOAD_WHOLE_ROW, POSITION_ROW, STORE_WHOLE_ROW)
-    } else
+      // Rows begin at multiples of a vector then.
+      IDX places = 0;
+      for (int k = 0; k < CLUTCH_OPERANDS; ++k) places |= row[k] * inner[k];
+      if (CLUTCH_WHOLE(CLUTCH_ADDRESSES) && places % WIDTH == 0) {
+        CLUTCH_EXPRESSION(LOAD_WHOLE_ROW, POSITION_ROW, STORE_WHOLE_ROW)
+        continue;
+      }
 #endif
-    {
-      WALK_VECTORS(IDX, LOAD_ROW, POSITION_ROW, STORE_ROW)
+      CLUTCH_EXPRESSION(LOAD_ROW, POSITION_ROW, STORE_ROW)
     }
-    if (tail < end && item == 0) map_rows_tail(row, inner, tail, (int)(end - tail) CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   }
 #endif
 }
 
-__kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
-                       CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_rows(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                       CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  map_rows_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  map_rows_body(CLUTCH_IDS, n, rank, sizes, divisors CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 
@@ -260,8 +275,8 @@ static inline void map_piece_tail(__global const uchar** base, IDX at, IDX i, in
   const IDX place = at + i;
   CLUTCH_EXPRESSION(LOAD_SOME, CLUTCH_NO_POSITION, STORE_FRONT)
 }
-CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
-                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                                    CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES], step[CLUTCH_OPERANDS], place[CLUTCH_RANK_LANES], row[CLUTCH_OPERANDS];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
@@ -361,8 +376,8 @@ CLUTCH_INLINE void map_strided_short(CLUTCH_ID_PARAMS, ulong n, int rank,
     }
   }
 }
-CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
-                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                                    CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   if (sizes.s0 >= WIDTH)
     map_strided_runs(group, groups, item, items, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_NAMES CLUTCH_EXTRA_NAMES);
   else
@@ -370,11 +385,13 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
 }
 #endif
 #else
-CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
-                                    CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
+CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                                    CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_BUFFER_PARAMS CLUTCH_EXTRA_PARAMS) {
   IDX size[CLUTCH_RANK_LANES], stride[CLUTCH_OPERANDS][CLUTCH_RANK_LANES];
   CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(sizes, 0, size);
   CLUTCH_STRIDES(stride)
+  ulong divisor[CLUTCH_RANK_LANES];
+  CLUTCH_CONCAT(vstore, CLUTCH_RANK_LANES)(divisors, 0, divisor);
   for (ulong tile = group; tile * CLUTCH_TILE < n; tile += groups) {
     ulong begin = tile * CLUTCH_TILE, end = min(begin + CLUTCH_TILE, n);
     for (ulong i = begin + item * WIDTH; i < end; i += items * WIDTH) {
@@ -382,7 +399,7 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
       IDX index = (IDX)i, x[CLUTCH_RANK_LANES], offset[CLUTCH_OPERANDS], at[CLUTCH_OPERANDS][WIDTH];
       for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] = 0;
       DIMENSIONS(d, 0, rank) {
-        IDX next = index / size[d];
+        const IDX next = d + 1 < rank ? over_size(index, size[d], divisor[d]) : 0;
         x[d] = index - next * size[d];
         for (int k = 0; k < CLUTCH_OPERANDS; ++k) offset[k] += x[d] * stride[k][d];
         index = next;
@@ -403,10 +420,10 @@ CLUTCH_INLINE void map_strided_body(CLUTCH_ID_PARAMS, ulong n, int rank,
 }
 #endif
 
-__kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank,
-                          CLUTCH_SHAPE_VECTOR sizes CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
+__kernel void map_strided(CLUTCH_PREDICATE CLUTCH_BUFFER_KERNEL_PARAMS, ulong n, int rank, CLUTCH_SHAPE_VECTOR sizes,
+                          CLUTCH_SHAPE_DIVISORS divisors CLUTCH_STRIDE_PARAMS CLUTCH_EXTRA_KERNEL_PARAMS) {
   CLUTCH_IF_PREDICATE
-  map_strided_body(CLUTCH_IDS, n, rank, sizes CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
+  map_strided_body(CLUTCH_IDS, n, rank, sizes, divisors CLUTCH_STRIDE_NAMES CLUTCH_BUFFER_ARGUMENTS CLUTCH_EXTRA_ARGUMENTS);
 }
 #endif
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <clutch/kernel.hpp>
 
+#include "common/reciprocal.h"
 #include "common/shape.h"
 
 #include <array>
@@ -21,6 +22,11 @@ enum class Layout : std::uint8_t {
   strided,
 };
 
+/// Divisors of all sizes but the last, as kernels take them (kernels/common/shape.h).
+inline void set_divisors(const std::int64_t* size, std::int64_t rank, std::int64_t* divisor) {
+  for (std::int64_t d = 0; d + 1 < rank; ++d) divisor[d] = static_cast<std::int64_t>(offsets_divisor(static_cast<std::uint64_t>(size[d])));
+}
+
 /// Sizes and strides of kOperands operands, output first, dimension 0 innermost, as kernels take them (kernels/common/shape.h). The first kMaxRank lanes are
 /// used, and the sizes' lane CLUTCH_SHAPE_RANK.
 template <int kOperands>
@@ -30,8 +36,17 @@ struct ElementwiseShape {
   std::int64_t stride[kOperands][kLanes] = {};
 
   std::int64_t& rank() { return size[CLUTCH_SHAPE_RANK]; }
+  /// Rows are walked by units of so many elements.
+  void set_units(std::int64_t elements) {
+    size[CLUTCH_SHAPE_UNITS] = size[CLUTCH_SHAPE_ALL_UNITS] = (size[0] + elements - 1) / elements;
+    for (std::int64_t d = 1; d < rank(); ++d) size[CLUTCH_SHAPE_ALL_UNITS] *= size[d];
+  }
   void bind(Encoder& encoder) const {
     encoder.bytes(size, sizeof size);
+    std::int64_t divisor[kLanes] = {};
+    set_divisors(size, size[CLUTCH_SHAPE_RANK], divisor);
+    divisor[CLUTCH_SHAPE_UNITS] = static_cast<std::int64_t>(offsets_divisor(static_cast<std::uint64_t>(size[CLUTCH_SHAPE_UNITS])));
+    encoder.bytes(divisor, sizeof divisor);
     for (const auto& of_operand : stride) encoder.bytes(of_operand, sizeof of_operand);
   }
 };

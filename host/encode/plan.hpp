@@ -169,6 +169,10 @@ template <int kOperands>
 std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>& walk) {
   std::uint64_t tile = plan.tuning.tile;
   if (plan.layout != Layout::rows) return (walk.numel + tile - 1) / tile;
+  if (const auto units = static_cast<std::uint64_t>(walk.shape.size[CLUTCH_SHAPE_ALL_UNITS]); units > 0) {
+    const std::uint64_t each = CLUTCH_UNITS_OF_TILE(tile);
+    return (units + each - 1) / each;
+  }
   auto inner = static_cast<std::uint64_t>(walk.shape.size[0]);
   return walk.numel / inner * ((inner + tile - 1) / tile);
 }

@@ -548,7 +548,7 @@ class Fuser {
     const bool strided =
         rows != nullptr || group.product >= 0 || has_places || !positions.empty() || !all_dense(inputs, group.space) || !all_dense(results, group.space);
     const std::size_t lanes = rank_lanes(static_cast<std::int64_t>(group.space.sizes.size()));
-    const std::size_t scalars = 2 * (tensors + captured) + extents + params.size() + 6, vectors = strided ? tensors + 1 : 0;
+    const std::size_t scalars = 2 * (tensors + captured) + extents + params.size() + 6, vectors = strided ? tensors + 3 : 0;  // sizes, and divisors of 64 bits
     if (scalars + vectors > Launch::kMaxArguments || 8 * scalars + 4 * lanes * vectors > Launch::kMaxBytes)
       return fmt::format("its launch would have more than {} arguments or {} bytes of them", Launch::kMaxArguments, Launch::kMaxBytes);
     return {};

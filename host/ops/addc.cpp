@@ -162,7 +162,11 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& out, const Arguments& a,
   return pointwise_meaning(f, f.body()->param_values, 1, 3, sizes);
 }
 
-void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, const ElementwiseWalk<4>& walk, double value, bool streaming) {
+void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, ElementwiseWalk<4> walk, double value, bool streaming) {
+  if (plan.layout == Layout::rows && plan.tuning.local > 1) {  // units are vectors
+    const int width = plan.tuning.width;
+    walk.shape.set_units(out.dtype() == DType::f64 ? std::max(width / 2, 1) : width);
+  }
   encoder.output(out, "out").input(*a.input, "input").input(*a.tensor1, "tensor1").input(*a.tensor2, "tensor2").value(walk.numel);
   if (plan.layout != Layout::contiguous) walk.shape.bind(encoder);
   bind_value(encoder, out.dtype(), value);

@@ -112,6 +112,7 @@ KernelPlan select(const DeviceTraits& traits, const CopyProblem& p, std::string_
   const bool move = row < 4;
   if (row == 0) plan.tuning.tile *= 4;  // the tile of this entry counts bytes
   set_common(plan.defines, traits, plan.tuning, 2, p.wide_index);
+  if (row == 2) plan.defines.set("CLUTCH_ITEMS", plan.tuning.local);
   if (row > 0 && move) plan.defines.set_text("T", unsigned_cl_type(p.from));
   if (!move) set_cast(plan.defines, p, plan.tuning.width > 1);
   return plan;
@@ -173,6 +174,17 @@ bool transpose(ElementwiseShape<2>& shape, bool by_cores) {
   return true;
 }
 
+/// Elements that an item moves at once: those of 16 bytes where all rows are made of blocks of 16 aligned bytes, else one.
+std::int64_t unit_of_rows(const ElementwiseShape<2>& shape, const Tensor& to, const Tensor& from) {
+  constexpr std::int64_t kBlock = 16;
+  const std::int64_t each = kBlock * 8 / bits(to.dtype());
+  auto begins_block = [&](const Tensor& t) { return (t.storage()->offset() + t.byte_offset()) % kBlock == 0; };
+  if (each <= 1 || shape.stride[1][0] == 0 || shape.size[0] % each != 0 || !begins_block(to) || !begins_block(from)) return 1;
+  for (std::int64_t d = 1; d < shape.size[CLUTCH_SHAPE_RANK]; ++d)
+    if (shape.stride[0][d] % each != 0 || shape.stride[1][d] % each != 0) return 1;
+  return each;
+}
+
 /// Items that copy_transposed has work for.
 std::uint64_t transposed_tiles(ElementwiseWalk<2>& walk, const DeviceTraits& traits) {
   auto count = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
@@ -210,6 +222,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   if (walk.layout == Layout::strided && !problem.transposes && copies_pay(runtime.traits(), to.numel()))
     lengthen_runs(walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], 2);
   const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);
+  if (!by_cores && plan.layout == Layout::rows) walk.shape.set_units(unit_of_rows(walk.shape, to, from));
   bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
   if (bytes) walk.numel = to.nbytes();
   Encoder encoder(stream, op);

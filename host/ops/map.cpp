@@ -111,8 +111,9 @@ bool fits(const Launch& l, const ExprBody& body) {
   count += extents;
   std::size_t bytes = 8 * count;
   if (l.problem.layout != Layout::contiguous) {
-    count += l.strides.size() + 1;
-    bytes += (l.strides.size() + 1) * std::size_t{rank_lanes(l.rank)} * (l.problem.wide_index ? 8 : 4);
+    const std::size_t lanes = rank_lanes(l.rank);
+    count += l.strides.size() + 2;  // sizes and divisors
+    bytes += (l.strides.size() + 1) * lanes * (l.problem.wide_index ? 8 : 4) + 8 * lanes;
   }
   return count <= 64 && bytes <= 1024;
 }
@@ -155,9 +156,14 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   return l;
 }
 
-void bind_shape(Encoder& encoder, const Launch& l) {
+/// `vectors`: of a row, where items share rows; else 0.
+void bind_shape(Encoder& encoder, const Launch& l, std::uint64_t vectors) {
   encoder.value(static_cast<std::int32_t>(l.rank));
   bind_lanes(encoder, l.size.data(), l.problem.rank_lanes, l.problem.wide_index);
+  std::array<std::int64_t, 16> divisors{};
+  set_divisors(l.size.data(), l.rank, divisors.data());
+  if (vectors > 0) divisors[0] = static_cast<std::int64_t>(offsets_divisor(vectors));
+  bind_lanes(encoder, divisors.data(), l.problem.rank_lanes, true);
   for (std::size_t k = 0; k < l.strides.size(); ++k) bind_lanes(encoder, l.stride.data() + 16 * k, l.problem.rank_lanes, l.problem.wide_index);
 }
 
@@ -191,6 +197,8 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
   std::uint64_t bytes = 0;
   for (const Tensor& t : l.outputs) bytes += t.nbytes();
   for (const Tensor& t : l.inputs) bytes += t.nbytes();
+  const std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
+  const std::uint64_t vectors = plan.layout == Layout::rows && plan.tuning.local > 1 ? (inner + width - 1) / width : 0;
   Encoder encoder(stream, "map");
   for (const Tensor& t : l.outputs) encoder.output(t);
   for (const Tensor& t : l.inputs) encoder.input(t);
@@ -198,13 +206,11 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
   if (plan.layout == Layout::contiguous)
     encoder.value(static_cast<std::uint32_t>(worth_streaming(claimed_traits(runtime.device()), bytes)));
   else
-    bind_shape(encoder, l);
+    bind_shape(encoder, l, vectors);
   bind_extra(encoder, *f.body(), params);
   if (encoder.asks_for_meaning()) encoder.means(pointwise_meaning(f, params, static_cast<int>(l.outputs.size()), static_cast<int>(l.inputs.size()), sizes));
-  const std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]);
-  const bool by_rows = plan.layout == Layout::rows && plan.tuning.local > 1;
-  const std::uint64_t tiles = by_rows ? n / inner * ((inner + tile - 1) / tile) : (n + tile - 1) / tile;
-  encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry(tiles, plan.tuning.local));
+  const std::uint64_t units = vectors > 0 ? n / inner * vectors : n, each = vectors > 0 ? CLUTCH_UNITS_OF_TILE(tile) : tile;
+  encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry((units + each - 1) / each, plan.tuning.local));
 }
 
 void run(std::span<const Tensor> outputs, const ExprFunction& f, std::span<const Tensor> given, std::span<const double> params, const Checked& c,

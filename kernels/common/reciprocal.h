@@ -25,6 +25,8 @@ CLUTCH_SHARED_FN clutch_u32 offsets_quotient(clutch_u32 index, clutch_u32 recipr
   return (clutch_u32)((clutch_u64)index * reciprocal >> 32) >> shift;
 #endif
 }
+// Reciprocal and shift in one word; 0 stands for no division, whose quotients are 0.
+CLUTCH_SHARED_FN clutch_u64 offsets_divisor(clutch_u64 size) { return offsets_reciprocal(size) | (clutch_u64)offsets_shift(size) << 32; }
 
 CLUTCH_SHARED_END
 

@@ -53,6 +53,55 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    1 << 24,
                    {1 << 17, 1 << 18}});
+  // Broadcasts and views: a row, or a matrix, takes the same at each number of them.
+  auto bias_of = [=](std::int64_t width) {
+    return [=](std::int64_t rows) -> Call {
+      const Tensor x = make({rows, width}), bias = make({width}), out = make({rows, width});
+      return [=] { add_out(out, x, bias); };
+    };
+  };
+  calls.push_back({"add of a bias, 2^18 rows of 64", one, bias_of(64), 1 << 18, {1024, 2048}});
+  calls.push_back({"add of a bias, 16384 rows of 1024", one, bias_of(1024), 16384, {64, 128}});
+  calls.push_back({"add of a column, 16384 rows of 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 1024}), column = make({rows, 1}), out = make({rows, 1024});
+                     return [=] { add_out(out, x, column); };
+                   },
+                   16384,
+                   {64, 128}});
+  calls.push_back({"add of transposed matrices, 64 of 512 x 512",
+                   one,
+                   [=](std::int64_t batch) -> Call {
+                     const Tensor x = make({batch, 512, 512}), out = make({batch, 512, 512});
+                     return [=] { add_out(out, x, x.mT()); };
+                   },
+                   64,
+                   {1, 2}});
+  calls.push_back({"copy of heads, 64 x 1024 x 12 x 64",
+                   one,
+                   [=](std::int64_t batch) -> Call {
+                     const Tensor x = make({batch, 1024, 12, 64}), out = make({batch, 12, 1024, 64});
+                     return [=] { copy_(out, x.transpose(1, 2)); };
+                   },
+                   64,
+                   {1, 2}});
+  calls.push_back({"copy of transposed matrices, 64 of 512 x 512",
+                   one,
+                   [=](std::int64_t batch) -> Call {
+                     const Tensor x = make({batch, 512, 512}), out = make({batch, 512, 512});
+                     return [=] { copy_(out, x.mT()); };
+                   },
+                   64,
+                   {1, 2}});
+  calls.push_back({"copy of columns, 16384 rows of 1000 of 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 1024}), out = make({rows, 1000});
+                     return [=] { copy_(out, x.slice(1, 8, 1008)); };
+                   },
+                   16384,
+                   {64, 128}});
   // A row takes the same at each number of rows.
   calls.push_back({"sum, 16384 rows of 1024",
                    one,
