@@ -182,6 +182,95 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    16384,
                    {4, 8}});
+  // Lists, casts, functions of many instructions, and reductions along other dimensions than the last.
+  calls.push_back({"cat of two, 16384 rows of 512",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const std::vector<Tensor> parts{make({rows, 512}), make({rows, 512})};
+                     return [=] { cat(parts, 1); };
+                   },
+                   16384,
+                   {64, 128}});
+  calls.push_back({"cast to bf16, 2^24",
+                   one,
+                   [=](std::int64_t n) -> Call {
+                     const Tensor x = make({n});
+                     return [=] { cast(x, DType::bf16); };
+                   },
+                   1 << 24,
+                   {1 << 17, 1 << 18}});
+  calls.push_back({"gelu 2^24",
+                   one,
+                   [=](std::int64_t n) -> Call {
+                     const Tensor x = make({n});
+                     return [=] { gelu(x); };
+                   },
+                   1 << 24,
+                   {1 << 17, 1 << 18}});
+  calls.push_back({"causal mask, 64 of 512 x 512",
+                   one,
+                   [=](std::int64_t batch) -> Call {
+                     const Tensor x = make({batch, 512, 512});
+                     return [=] { map([](Expr e) { return select(position(1) >= position(2), e, Expr(-1)); }, {x}); };
+                   },
+                   64,
+                   {1, 2}});
+  calls.push_back({"sum over 1024 rows, 16384 columns",
+                   one,
+                   [=](std::int64_t columns) -> Call {
+                     const Tensor x = make({1024, columns});
+                     return [=] { sum(x, {.dims = {0}}); };
+                   },
+                   16384,
+                   {128, 256}});
+  calls.push_back({"argmax, 16384 rows of 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 1024});
+                     return [=] { argmax(x, {.dims = {1}}); };
+                   },
+                   16384,
+                   {32, 64}});
+  calls.push_back({"topk 8, 16384 rows of 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = counted() ? numbers({rows, 1024}) : make({rows, 1024});
+                     return [=] { topk(x, 8); };
+                   },
+                   16384,
+                   {4, 8}});
+  calls.push_back({"cumsum over 1024 rows, 16384 columns",
+                   one,
+                   [=](std::int64_t columns) -> Call {
+                     const Tensor x = make({1024, columns});
+                     return [=] { cumsum(x, 0); };
+                   },
+                   16384,
+                   {128, 256}});
+  calls.push_back({"index_select of 2^16 rows of 768",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor table = make({50000, 768}), index = below(rows, 50000);
+                     return [=] { index_select(table, 0, index); };
+                   },
+                   1 << 16,
+                   {128, 256}});
+  calls.push_back({"index of 2^22 elements",
+                   one,
+                   [=](std::int64_t n) -> Call {
+                     const Tensor x = make({1000, 1000}), row = below(n, 1000), column = below(n, 999);
+                     return [=] { index(x, {row, column}); };
+                   },
+                   1 << 22,
+                   {1 << 12, 1 << 13}});
+  calls.push_back({"nonzero 2^24",
+                   one,
+                   [=](std::int64_t n) -> Call {
+                     const Tensor x = make({n});
+                     return [=] { nonzero_static(x, 1024); };
+                   },
+                   1 << 24,
+                   {1 << 17, 1 << 18}});
   // Groups of one digit, so that entries move once.
   calls.push_back({"group_by, 2^20 of 100",
                    one,
