@@ -645,7 +645,7 @@ bool few_long_rows(std::span<const Tensor> outputs, const RowFunction& f, std::s
 /// True if neighbours in memory are of neighbouring rows, at least `fewest` of them, and items have cores: these read such columns by vectors, where copies in
 /// order read and write memory twice more.
 bool lie_in_columns(std::span<const Tensor> outputs, const RowFunction& f, std::span<const Tensor> inputs, const Checked& c, std::int64_t fewest) {
-  if (c.m == 0 || row_tuning(c.runtime->traits()).local > 1) return false;
+  if (c.m == 0 || c.sizes.rank() == 0 || row_tuning(c.runtime->traits()).local > 1) return false;
   int last = c.sizes.rank() - 1;
   while (last > 0 && c.sizes[last] == 1) --last;
   if (c.gone[static_cast<std::size_t>(last)] || c.sizes[last] < fewest) return false;
