@@ -127,6 +127,30 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    16384,
                    {32, 64}});
+  calls.push_back({"layer_norm_backward, 16384 x 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 1024}), weight = make({1024}), of_rows = make({rows, 1});
+                     return [=] { nn::layer_norm_backward(x, x, of_rows, of_rows, weight); };
+                   },
+                   16384,
+                   {256, 512}});
+  calls.push_back({"rms_norm of bf16, 16384 x 1024",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = zeros({rows, 1024}, {.dtype = DType::bf16, .device = d}), weight = zeros({1024}, {.dtype = DType::bf16, .device = d});
+                     return [=] { nn::rms_norm(x, weight); };
+                   },
+                   16384,
+                   {32, 64}});
+  calls.push_back({"cross_entropy, 4096 x 32000",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor x = make({rows, 32000}), target = zeros({rows}, {.dtype = DType::i64, .device = d});
+                     return [=] { nn::cross_entropy(x, target, {.reduction = nn::Reduction::none}); };
+                   },
+                   4096,
+                   {2, 4}});
   calls.push_back({"softmax, 2^20 rows of 8",
                    one,
                    [=](std::int64_t rows) -> Call {
@@ -255,6 +279,14 @@ std::vector<Stated> stated_calls(const Device& d) {
                    },
                    1 << 16,
                    {128, 256}});
+  calls.push_back({"embedding_backward of 2^14 rows of 768",
+                   one,
+                   [=](std::int64_t rows) -> Call {
+                     const Tensor grad = make({rows, 768}), index = below(rows, 5000);
+                     return [=] { nn::embedding_backward(grad, index, 5000); };
+                   },
+                   1 << 14,
+                   {256, 512}});
   calls.push_back({"index of 2^22 elements",
                    one,
                    [=](std::int64_t n) -> Call {
@@ -345,6 +377,16 @@ std::vector<Stated> stated_calls(const Device& d) {
                      const Tensor q = make({1, heads(length), length, 64});
                      const attention::FlexOptions options{.block_mask = causal(length)};
                      return [=] { attention::flex(q, q, q, options); };
+                   },
+                   4096,
+                   {256, 512},
+                   4097.0 / (2 * 4096)});
+  calls.push_back({"flex_backward causal, 16 x 4096 x 64",
+                   of_blocks,
+                   [=](std::int64_t length) -> Call {
+                     const Tensor q = make({1, heads(length), length, 64}), lse = zeros({1, heads(length), length}, {.device = d});
+                     const attention::FlexOptions options{.block_mask = causal(length)};
+                     return [=] { attention::flex_backward(q, q, q, q, {.out = q, .lse = lse}, options); };
                    },
                    4096,
                    {256, 512},
