@@ -281,8 +281,9 @@ KernelPlan select(const DeviceTraits& traits, const RowwiseProblem& p, std::stri
   const bool brings = plan.entry == kColumns && p.far_apart && p.held != kNoneHeld && p.accumulator == DType::f32;
   if (holds) plan.defines.set("CLUTCH_HELD", p.length == RowLength::held ? REDUCE_HELD : REDUCE_FEW_HELD);
   if (brings) plan.defines.set("CLUTCH_HELD", REDUCE_BLOCK);
-  // What is held takes 32 of them, and elements of many inputs some more; a compiler that takes more for work ahead leaves a compute unit a quarter of its items.
-  if (holds) plan.registers = p.input_count > 3 ? 104 : 80;
+  // What is held takes 32 of them, and elements of many inputs some more; a compiler that takes more for work ahead leaves a compute unit a quarter of its
+  // items.
+  if (holds) plan.registers = p.input_count > 3 ? 112 : 80;
   const bool items = plan.entry == kItems;
   if (items) plan.defines.set("CLUTCH_HELD", 8 * p.eights).set("CLUTCH_ALONG", p.along);
   if (items && p.along) plan.tuning.local = ROWWISE_ALONG_ITEMS;
