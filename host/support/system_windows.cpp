@@ -195,7 +195,12 @@ FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds 
     if (locked || ::GetLastError() != ERROR_LOCK_VIOLATION || std::chrono::steady_clock::now() - begin > limit) break;
     ::Sleep(2);
   }
-  if (!locked) problem_ = fmt::format("cannot lock {}: {}", beside.string(), reason_of(::GetLastError()));
+  if (!locked) {
+    const DWORD error = ::GetLastError();
+    problem_ = file != INVALID_HANDLE_VALUE && error == ERROR_LOCK_VIOLATION
+                   ? fmt::format("cannot lock {}: another process has held it for {} ms", beside.string(), limit.count())
+                   : fmt::format("cannot lock {}: {}", beside.string(), reason_of(error));
+  }
   open_ = file == INVALID_HANDLE_VALUE ? -1 : reinterpret_cast<std::intptr_t>(file);
 }
 FileLock::~FileLock() {
