@@ -169,7 +169,7 @@ template <int kOperands>
 std::uint64_t tile_count(const BuiltPlan& plan, const ElementwiseWalk<kOperands>& walk) {
   std::uint64_t tile = plan.tuning.tile;
   if (plan.layout != Layout::rows) return (walk.numel + tile - 1) / tile;
-  if (const auto units = static_cast<std::uint64_t>(walk.shape.size[CLUTCH_SHAPE_ALL_UNITS]); units > 0) {
+  if (const auto units = static_cast<std::uint64_t>(walk.shape.size[CLUTCH_SHAPE_ALL_UNITS]); units > 0 && plan.tuning.local > 1) {
     const std::uint64_t each = CLUTCH_UNITS_OF_TILE(tile);
     return (units + each - 1) / each;
   }

@@ -163,7 +163,7 @@ std::shared_ptr<const Meaning> meaning_of(const Tensor& out, const Arguments& a,
 }
 
 void encode(Encoder& encoder, const BuiltPlan& plan, const Tensor& out, const Arguments& a, ElementwiseWalk<4> walk, double value, bool streaming) {
-  if (plan.layout == Layout::rows && plan.tuning.local > 1) {  // units are vectors
+  if (plan.layout == Layout::rows) {  // units are vectors
     const int width = plan.tuning.width;
     walk.shape.set_units(out.dtype() == DType::f64 ? std::max(width / 2, 1) : width);
   }

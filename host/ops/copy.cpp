@@ -222,7 +222,7 @@ void run(Runtime& runtime, const Tensor& to, const Tensor& from, const CopyOptio
   if (walk.layout == Layout::strided && !problem.transposes && copies_pay(runtime.traits(), to.numel()))
     lengthen_runs(walk.shape.rank(), walk.shape.size, &walk.shape.stride[0][0], 2);
   const BuiltPlan& plan = plan_for(runtime, "copy", problem, options.implementation);
-  if (!by_cores && plan.layout == Layout::rows) walk.shape.set_units(unit_of_rows(walk.shape, to, from));
+  if (plan.layout == Layout::rows) walk.shape.set_units(unit_of_rows(walk.shape, to, from));
   bool bytes = plan.layout == Layout::contiguous && from.dtype() == to.dtype();
   if (bytes) walk.numel = to.nbytes();
   Encoder encoder(stream, op);

@@ -156,7 +156,7 @@ Launch arrange(std::vector<Tensor> outputs, std::vector<Tensor> inputs, const Di
   return l;
 }
 
-/// `vectors`: of a row, where items share rows; else 0.
+/// `vectors`: of a row, where the kernel goes by rows; else 0.
 void bind_shape(Encoder& encoder, const Launch& l, std::uint64_t vectors) {
   encoder.value(static_cast<std::int32_t>(l.rank));
   bind_lanes(encoder, l.size.data(), l.problem.rank_lanes, l.problem.wide_index);
@@ -198,7 +198,7 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
   for (const Tensor& t : l.outputs) bytes += t.nbytes();
   for (const Tensor& t : l.inputs) bytes += t.nbytes();
   const std::uint64_t tile = plan.tuning.tile, inner = static_cast<std::uint64_t>(l.size[0]), width = static_cast<std::uint64_t>(plan.tuning.width);
-  const std::uint64_t vectors = plan.layout == Layout::rows && plan.tuning.local > 1 ? (inner + width - 1) / width : 0;
+  const std::uint64_t vectors = plan.layout == Layout::rows ? (inner + width - 1) / width : 0;
   Encoder encoder(stream, "map");
   for (const Tensor& t : l.outputs) encoder.output(t);
   for (const Tensor& t : l.inputs) encoder.input(t);
@@ -209,7 +209,8 @@ void launch(const Launch& l, const Dims& sizes, const ExprFunction& f, std::span
     bind_shape(encoder, l, vectors);
   bind_extra(encoder, *f.body(), params);
   if (encoder.asks_for_meaning()) encoder.means(pointwise_meaning(f, params, static_cast<int>(l.outputs.size()), static_cast<int>(l.inputs.size()), sizes));
-  const std::uint64_t units = vectors > 0 ? n / inner * vectors : n, each = vectors > 0 ? CLUTCH_UNITS_OF_TILE(tile) : tile;
+  const bool shares = vectors > 0 && plan.tuning.local > 1;
+  const std::uint64_t units = shares ? n / inner * vectors : n, each = shares ? CLUTCH_UNITS_OF_TILE(tile) : tile;
   encoder.flops(f.body()->operations * static_cast<double>(n)).dispatch(plan.kernel, tile_geometry((units + each - 1) / each, plan.tuning.local));
 }
 

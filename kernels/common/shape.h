@@ -7,7 +7,7 @@
 #define CLUTCH_SHAPE_LANES 16
 #define CLUTCH_SHAPE_MOST_RANK 12
 #define CLUTCH_SHAPE_RANK (CLUTCH_SHAPE_LANES - 1)  // the lane of the sizes that holds the rank
-// Lanes of kernels that walk over units, parts of rows that an item takes at once, where groups have several items: units of a row, and of all rows.
+// Lanes of kernels that walk over units, parts of rows that an item takes at once, but for CPUs' text: units of a row, and of all rows.
 #define CLUTCH_SHAPE_UNITS (CLUTCH_SHAPE_LANES - 2)
 #define CLUTCH_SHAPE_ALL_UNITS (CLUTCH_SHAPE_LANES - 3)
 // Units of a tile: eight for each item of a group that has a quarter of them.

@@ -87,14 +87,14 @@ struct NonzeroCase {
       {"nonzero_place", Edit::stride, "begin = p * chunk,", "begin = p / 2 * chunk,"},
       {"nonzero_place", Edit::offset, "STORE_FOUND(to + k, first + list[k])", "STORE_FOUND(to + k, first + list[k] + 1)"},
       {"nonzero_place", Edit::arithmetic, "to += found;", "to += found - 1;"},
-      {"nonzero_tile_count", Edit::tail, "popcount(bits), &all);", "popcount(bits & 0x7f), &all);"},
-      {"nonzero_tile_count", Edit::stride, "item * NONZERO_OWN, args.n)", "item * (NONZERO_OWN - 1), args.n)"},
-      {"nonzero_tile_count", Edit::offset, "p * args.chunk + item", "p * args.chunk + 1 + item"},
-      {"nonzero_tile_count", Edit::arithmetic, "popcount(bits)", "(bits & 0xff)"},
-      {"nonzero_tile_place", Edit::tail, "k < NONZERO_OWN; ++k) {", "k < NONZERO_OWN - 1; ++k) {"},
-      {"nonzero_tile_place", Edit::stride, "p * chunk + item * NONZERO_OWN;", "p * chunk + item * (NONZERO_OWN - 1);"},
-      {"nonzero_tile_place", Edit::offset, "to += sum_of[p - 1];", "to += sum_of[p];"},
-      {"nonzero_tile_place", Edit::arithmetic, "to += 1;", "to += k & 1;"},
+      {"nonzero_tile_count", Edit::tail, "(uint)min(args.n - begin, (ulong)TILE);", "(uint)min(args.n - begin, (ulong)TILE) - 1;"},
+      {"nonzero_tile_count", Edit::stride, "at = k * NONZERO_ITEMS + item;", "at = k * (NONZERO_ITEMS - 1) + item;"},
+      {"nonzero_tile_count", Edit::offset, "(x + x_offset), begin + at)", "(x + x_offset), begin + at / 2)"},
+      {"nonzero_tile_count", Edit::arithmetic, "found += at < count", "found = at < count"},
+      {"nonzero_tile_place", Edit::tail, "(uint)min(n - begin, (ulong)TILE);", "(uint)min(n - begin, (ulong)TILE) - 1;"},
+      {"nonzero_tile_place", Edit::stride, "at = item * NONZERO_OWN + k,", "at = item * (NONZERO_OWN - 1) + k,"},
+      {"nonzero_tile_place", Edit::offset, "? sum_of[p - 1] : 0;", "? sum_of[p] : 0;"},
+      {"nonzero_tile_place", Edit::arithmetic, "here = (uint)(own >> 8 * k) & 1", "here = (uint)(own >> 8 * k)"},
   };
 };
 
