@@ -94,7 +94,7 @@ struct NonzeroCase {
       {"nonzero_tile_place", Edit::tail, "(uint)min(n - begin, (ulong)TILE);", "(uint)min(n - begin, (ulong)TILE) - 1;"},
       {"nonzero_tile_place", Edit::stride, "at = item * NONZERO_OWN + k,", "at = item * (NONZERO_OWN - 1) + k,"},
       {"nonzero_tile_place", Edit::offset, "? sum_of[p - 1] : 0;", "? sum_of[p] : 0;"},
-      {"nonzero_tile_place", Edit::arithmetic, "here = (uint)(own >> 8 * k) & 1", "here = (uint)(own >> 8 * k)"},
+      {"nonzero_tile_place", Edit::arithmetic, "(1ul << 8 * k) - 1", "(1ul << 8 * k) / 2 - 1"},
   };
 };
 
